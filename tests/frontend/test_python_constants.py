@@ -167,6 +167,16 @@ def kept_in_numpy(x, y):
         s = x[i]
 
 
+def chained(x, y):
+    for i in range(len(x)):
+        y[i] = (0.1 + (x[i] < 2 < i)) + x[i]
+
+
+def chained_of_numpy(x, y):
+    for i in range(len(x)):
+        y[i] = (0.1 + (x[i] < 2 < x[i - i])) + x[i]
+
+
 CASES: list[tuple[Callable[..., None], Any, Any, bool]] = [
     (above, U, np.float64, False), (below, U, np.float64, True), (doubled, U, np.float64, False),
     (raised, U, np.float64, False), (lifted, U, np.float64, True), (turned, U, np.float64, False),
@@ -178,6 +188,7 @@ CASES: list[tuple[Callable[..., None], Any, Any, bool]] = [
     (scaled, X, np.float64, False), (clipped, X, np.float32, True), (rounded_twice, X, np.float32, False),
     (through_numpy, X, np.float32, False), (whole_in_numpy, X, np.float64, False),
     (whole_in_numpy, X, np.float32, True), (kept_in_numpy, X, np.float64, True),
+    (chained, X, np.float32, False), (chained_of_numpy, X, np.float32, True),
 ]  # fmt: skip
 
 

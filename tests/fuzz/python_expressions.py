@@ -19,6 +19,7 @@ from fuzz.python_values import (
     INTEGERS,
     LIMIT,
     NUMPY,
+    UNSIGNED,
     Value,
     cast,
     compares,
@@ -89,7 +90,7 @@ def _held(b: Builder, dim: str) -> str:
     b.inside += 1
     text, value = integer(b, 1)
     b.inside -= 1
-    if value.kind == "u8" or value.literal:
+    if value.is_unsigned or value.literal:
         text = cast(text, "int")
     return b.pick(
         (f"min(max({text}, 0), {dim} - 1)", f"loopfuse.clamp({text}, {dim})", f"{cast(text, 'int')} % {dim}")
@@ -173,7 +174,7 @@ def _integer_operation(b: Builder, depth: int) -> Typed | None:
         match b.pick(("-", "~", "abs", "+", "**")):
             case "-":
                 return f"(-{text})", Value(value.kind, -value.high, -value.low)
-            case "~" if value.kind != "u8":
+            case "~" if not value.is_unsigned:
                 return f"(~{text})", Value(value.kind, ~value.high, ~value.low)
             case "abs":
                 most = max(abs(value.low), abs(value.high))
@@ -232,8 +233,8 @@ def divided(b: Builder, op: str, left: Typed, right: Typed) -> Typed | None:
     else:
         low = 0 if left[1].low >= 0 and right[1].low >= 0 else -size - 1
         high = size + 1
-    if kind == "u8":
-        high = min(high, 255)
+    if kind in UNSIGNED:
+        high = min(high, size)
     text = f"({left[0]} {op} {right[0]})"
     if right[1].low <= 0 <= right[1].high:
         if right[1].literal:
@@ -485,7 +486,7 @@ def of_kind(b: Builder, kind: str, depth: int = 2, within: Value | None = None) 
     if kind in ("float", "f32", "f64"):
         text, value = floating(b, depth) if not b.chance(8) else integer(b, depth)
         return text if value.kind == kind else cast(text, kind)
-    bounds = within or Value(kind, -20 if kind != "u8" else 0, 20)
+    bounds = within or Value(kind, -20 if kind not in UNSIGNED else 0, 20)
     for _ in range(4):
         text, value = integer(b, depth)
         text, value = bounded(b, text, value, bounds)
@@ -501,7 +502,7 @@ def bounded(b: Builder, text: str, value: Value, bounds: Value) -> Typed:
         return text, value
     top = max(1, min(bounds.high, 1 << 15))
     modulus = b.pick([m for m in (7, 13, 16, 50, 100, 251) if m <= top] or [top])
-    if value.kind == "u8" and modulus > 255:
+    if value.kind in ("u8", "i8") and modulus > 100:
         modulus = 100
     if value.literal:
         return text, value

@@ -18,12 +18,14 @@ from fuzz.python_expressions import condition, of_kind
 from fuzz.python_values import FLOATS, NUMPY, Value, cast
 
 HELD = {
-    "u8": Value("u8", 0, 255), "i16": Value("i16", -500, 500), "i32": Value("i32", -1000, 1000),
+    "u8": Value("u8", 0, 255), "u16": Value("u16", 0, 1000), "u32": Value("u32", 0, 100_000),
+    "u64": Value("u64", 0, 100_000), "i8": Value("i8", -128, 127), "i16": Value("i16", -500, 500), "i32": Value("i32", -1000, 1000),
     "i64": Value("i64", -100_000, 100_000), "f32": Value("f32"), "f64": Value("f64"), "b1": Value("b1"),
 }  # fmt: skip
 """What elements of each type are, at the start and always."""
 
-SPELLED = {"f32": "loopfuse.f32", "f64": "loopfuse.f64", "u8": "loopfuse.u8", "i16": "loopfuse.i16",
+SPELLED = {"f32": "loopfuse.f32", "f64": "loopfuse.f64", "u8": "loopfuse.u8",
+           "u16": "loopfuse.u16", "u32": "loopfuse.u32", "u64": "loopfuse.u64", "i8": "loopfuse.i8", "i16": "loopfuse.i16",
            "i32": "loopfuse.i32", "i64": "loopfuse.i64", "b1": "loopfuse.boolean"}  # fmt: skip
 
 
@@ -116,6 +118,7 @@ def _parameters(b: Builder) -> None:
     kinds = b.pick((
         ("f32", "f64"), ("f32",), ("f64",), ("f32", "i32", "u8"), ("f64", "i64", "f32"), ("i32", "i64", "u8"),
         ("f32", "f64", "i32", "b1"), ("i16", "f32", "i64"), ("u8", "f32", "f32"),
+        ("u16", "i8", "f32"), ("u32", "i32", "u8"), ("u64", "u16", "f64"), ("i8", "u64", "i64"),
     ))  # fmt: skip
     count = b.integer(2, 4)
     for number in range(count):
@@ -219,7 +222,7 @@ def _ending(b: Builder, arrays: tuple[Array, ...]) -> None:
     """What the locals came to is written; some arrays are returned."""
     for name, value in list(b.values.items()):
         targets = [one for one in b.arrays if one.held.is_float or (value and not value.is_float)]
-        targets = [one for one in targets if one.held.kind not in ("u8", "b1")]
+        targets = [one for one in targets if not one.held.is_unsigned and one.held.kind != "b1"]
         if value is None or not targets or b.chance(4):
             continue
         array = b.pick(targets)

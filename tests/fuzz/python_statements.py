@@ -21,7 +21,7 @@ from fuzz.python_expressions import (
     of_kind,
     truth,
 )
-from fuzz.python_values import FLOATS, Value, cast, fits, joined
+from fuzz.python_values import FLOATS, INTEGERS, Value, cast, fits, joined
 
 MOST = 5000
 """An integer that a loop carries is at most so large."""
@@ -30,7 +30,7 @@ MOST = 5000
 def statement(b: Builder) -> None:
     """One, or a few."""
     form = b.integer(0, 19)
-    arrays = [] if b.in_helper else [one for one in b.arrays if one.held.kind != "u8" or b.chance(2)]
+    arrays = [] if b.in_helper else [one for one in b.arrays if not one.held.is_unsigned or b.chance(2)]
     if arrays and form <= 6:
         assign_element(b, b.pick(arrays))
     elif form <= 9:
@@ -149,10 +149,10 @@ def _update_float(b: Builder, name: str, value: Value) -> None:
 
 def _update_integer(b: Builder, name: str, value: Value) -> None:
     form = b.integer(0, 9)
-    if form <= 2 and (value.kind != "u8" or not b.kept):
+    if form <= 2 and (not value.is_unsigned or not b.kept):
         # A counter: what it grows by is small, and loops are short.
         count = b.integer(1, 3)
-        op = b.pick(("+", "+", "-")) if value.kind != "u8" else "+"
+        op = b.pick(("+", "+", "-")) if not value.is_unsigned else "+"
         if not fits(Value("", value.low - 3, value.high + 3), value.kind):
             b.line(f"{name} //= 2")
             return
@@ -183,10 +183,10 @@ def _update_integer(b: Builder, name: str, value: Value) -> None:
     text, right = integer(b, 1)
     op = b.pick(("+", "-", "*"))
     kind = joined(value, right)
-    if not kind or kind not in ("int", "u8", "i16", "i32", "i64"):
+    if not kind or kind not in INTEGERS:
         b.line(f"{name} += 1")
         return
-    text, right = bounded(b, text, right, Value(right.kind, 0 if right.kind == "u8" else -100, 100))
+    text, right = bounded(b, text, right, Value(right.kind, 0 if right.is_unsigned else -100, 100))
     corners = [x * y for x in (value.low, value.high) for y in (right.low, right.high)]
     low, high = {
         "+": (value.low + right.low, value.high + right.high),
@@ -253,9 +253,9 @@ def _integer_for(b: Builder, held: Value) -> str:
     if not (held.low <= value.low and value.high <= held.high):
         return of_kind(b, held.kind, 1, held)
     narrower = value.kind in ("int", held.kind) or (
-        held.kind != "u8" and joined(value, Value(held.kind)) == held.kind
+        not held.is_unsigned and joined(value, Value(held.kind)) == held.kind
     )
-    return text if narrower or (held.kind != "u8" and b.chance(3)) else cast(text, held.kind)
+    return text if narrower or (not held.is_unsigned and b.chance(3)) else cast(text, held.kind)
 
 
 def _update_element(b: Builder, place: str, held: Value) -> None:
@@ -326,12 +326,12 @@ def enter(b: Builder) -> dict[str, Value | None]:
     for name, value in before.items():
         if value is None:
             continue
-        bound = 200 if value.kind == "u8" else MOST
+        bound = 100 if value.kind == "i8" else 200 if value.is_unsigned else MOST
         if value.is_integer and not -bound <= value.low <= value.high <= bound:
             continue
         if b.kept and name not in b.kept[-1] and b.chance(2):
             continue
-        low = 0 if value.kind == "u8" else -bound
+        low = 0 if value.is_unsigned else -bound
         kept[name] = replace(value, low=low, high=bound) if value.is_integer else value
     b.kept.append(kept)
     b.values = {name: kept.get(name) for name in before}

@@ -11,20 +11,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-INTEGERS = ("int", "u8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = ("int", "i8", "i16", "i32", "i64", *UNSIGNED)
 FLOATS = ("float", "f32", "f64")
 BOOLS = ("bool", "b1")
 """Python's, and NumPy's."""
 
 NUMPY = {
-    "u8": "uint8", "i16": "int16", "i32": "int32", "i64": "int64", "f32": "float32",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f32": "float32",
     "f64": "float64", "b1": "bool_",
 }  # fmt: skip
 LIMIT = 1 << 50
 """Beyond this no integer may come, of whatever type it is."""
 
 _BOUNDS = {
-    "u8": (0, 255), "i16": (-(1 << 15), (1 << 15) - 1), "i32": (-(1 << 31), (1 << 31) - 1),
+    "u8": (0, 255), "u16": (0, (1 << 16) - 1), "u32": (0, (1 << 32) - 1), "u64": (0, LIMIT), "i8": (-128, 127),
+    "i16": (-(1 << 15), (1 << 15) - 1), "i32": (-(1 << 31), (1 << 31) - 1),
     "i64": (-LIMIT, LIMIT), "int": (-LIMIT, LIMIT),
 }  # fmt: skip
 
@@ -44,6 +46,11 @@ class Value:
     def is_integer(self) -> bool:
         """An integer; a bool is none."""
         return self.kind in INTEGERS
+
+    @property
+    def is_unsigned(self) -> bool:
+        """An integer that is not below 0."""
+        return self.kind in UNSIGNED
 
     @property
     def is_float(self) -> bool:
@@ -85,6 +92,8 @@ def joined(left: Value, right: Value) -> str:
         if typed in INTEGERS and value.kind != "bool" and not fits(value, typed):
             return ""
         return typed
+    if "u64" in (one, other) and {one, other} & {"i8", "i16", "i32", "i64"}:
+        return ""  # NumPy makes an f64 of both
     name = np.result_type(NUMPY[one].rstrip("_"), NUMPY[other].rstrip("_")).name
     return next((kind for kind, spoken in NUMPY.items() if spoken.rstrip("_") == name), "")
 

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python.context import Reader, Typed
-from loopfuse.frontend.python.types import BOOL, PYTHON_BOOL, Kind, common, compares_alike, holds
+from loopfuse.frontend.python.types import (
+    BOOL,
+    PYTHON_BOOL,
+    Kind,
+    common,
+    compares_alike,
+    either,
+    holds,
+)
 from loopfuse.lang.surface import syntax
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -39,16 +47,22 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
     parts = [reader.read(part) for part in (node.left, *node.comparators)]
     ops = tuple(COMPARISONS[type(op)] for op in node.ops)
     span = reader.python.span(node)
-    each = [_exactly(reader, op, *pair, node) for op, pair in zip(ops, itertools.pairwise(parts))]
+    pairs = list(itertools.pairwise(parts))
+    each = [_exactly(reader, op, *pair, node) for op, pair in zip(ops, pairs)]
+    # A chain gives the first comparison that does not hold, or the last: Python's bool or NumPy's.
+    kind = functools.reduce(either, (PYTHON_BOOL if all(map(_is_python, pair)) else BOOL for pair in pairs))
     if any(each):
         said = [
             one or syntax.Comparison((left[0], right[0]), (op,), span=span)
-            for one, op, (left, right) in zip(each, ops, itertools.pairwise(parts))
+            for one, op, (left, right) in zip(each, ops, pairs)
         ]
-        return functools.reduce(lambda one, other: syntax.Binary("and", one, other, span=span), said), BOOL
-    python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
-    operands = tuple(part[0] for part in parts)
-    return syntax.Comparison(operands, ops, span=span), PYTHON_BOOL if python else BOOL
+        return functools.reduce(lambda one, other: syntax.Binary("and", one, other, span=span), said), kind
+    return syntax.Comparison(tuple(part[0] for part in parts), ops, span=span), kind
+
+
+def _is_python(part: Typed) -> bool:
+    kind = part[1]
+    return kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among)
 
 
 def compare(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> syntax.Expr:

@@ -17,7 +17,7 @@ from loopfuse.lang.nodes import (
     Unary,
     integer,
 )
-from loopfuse.lang.walk import children, conjuncts, iterators, loads, with_children
+from loopfuse.lang.walk import children, conjuncts, iterators, with_children
 
 LARGEST = 1 << 40
 """The largest number of an index expression: sums and multiples of a few, which are taken to be
@@ -151,7 +151,7 @@ def tidy(expr: Expr) -> Expr:
         )
     if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
         found = _named(expr)
-        if found is not None and not loads(expr):
+        if found is not None:
             terms, names = found
             return from_linear(terms, frozenset(terms) - names - {""})
     below = children(expr)
@@ -250,6 +250,8 @@ def _gather(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
             for one, other in ((left, right), (right, left)):
                 number = constant_value(one)
                 if number is not None:
+                    if not isinstance(one, Const):
+                        _gather(one, 0, terms)  # what adds up to nothing is read all the same
                     return _gather(other, factor * number, terms)
     elif isinstance(expr, Const):
         if not isinstance(expr.value, float):

@@ -261,6 +261,39 @@ def test_what_is_made_of_a_known_number_compares_as_it_does(number: str) -> None
         assert found.tobytes() == expected.tobytes(), (found, expected)
 
 
+WRAPPED = (
+    "u[i] + max(u[i], q)", "u[i] * (u[i] if u[i] > 9 else q)", "u[i] | max(u[i], q)", "u[i] // max(u[i], q)",
+    "(u[i] + max(u[i], q)) // 2", "u[i] + t", "np.maximum(u[i], max(u[i], q)) + u[i]", "v * 0.1 + max(u[i], q)",
+    "v * max(u[i], q)", "v / max(u[i], q)",
+)  # fmt: skip
+WRAPS = """
+def wraps(u, y, q):
+    v = np.float32(0.3)
+    for i in range(len(u)):
+        t = u[i]
+        if t < 50:
+            t = q
+        y[i] = {value}
+"""
+
+
+@pytest.mark.parametrize("value", WRAPPED)
+def test_what_may_be_a_number_of_python_is_of_the_type_that_numpy_gives(value: str) -> None:
+    function = define(WRAPS.format(value=value), "wraps", {"np": np})
+    for given in (U, S, K, W):
+        expected, found = np.zeros(len(given)), np.zeros(len(given))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            function(given, expected, 30)
+            kernel = loopfuse.kernel(function, target="cpu", fp="strict", reassociate=False)
+            try:
+                kernel(given, found, 30)
+            except UserError as told:  # an f32 with it is an f32 or an f64
+                assert told.diagnostics[0].code == "weak-mix" and value.startswith("v") and given.dtype.itemsize > 2
+                continue
+        assert found.tobytes() == expected.tobytes(), (given.dtype, found, expected)
+
+
 TAKEN = (
     "max(u[i], q)", "min(u[i], i * 20)", "u[i] if u[i] > q else q", "min(u[i], -q, 300)", "u[i] or q", "u[i] and q",
     "chosen(u[i], q)", "joined(u[i], q)", "max(min(u[i], 100), q)", "t",

@@ -259,7 +259,7 @@ def _extreme(b: Builder, left: Typed, right: Typed) -> Typed | None:
     """`max(a, b)` and the like."""
     kind = joined(left[1], right[1])
     if not kind:
-        return _whole(f"{b.pick(('min', 'max'))}({left[0]}, {right[0]})", left[1], right[1])
+        return _whole(b, f"{b.pick(('min', 'max'))}({left[0]}, {right[0]})", left[1], right[1])
     numpy = b.chance(4) and not (left[1].is_weak and right[1].is_weak)
     name = b.pick(("np.minimum", "np.maximum") if numpy else ("min", "max"))
     low, high = min(left[1].low, right[1].low), max(left[1].high, right[1].high)
@@ -273,12 +273,12 @@ def _extreme(b: Builder, left: Typed, right: Typed) -> Typed | None:
     return text, value
 
 
-def _whole(text: str, left: Value, right: Value) -> Typed | None:
+def _whole(b: Builder, text: str, left: Value, right: Value) -> Typed | None:
     """What is an integer of NumPy's or one of Python's that its type does not hold, as Python's."""
     if not compares(left, right) or not (left.is_integer and right.is_integer):
         return None
     value = Value("int", min(left.low, right.low), max(left.high, right.high))
-    return cast(text, "int"), value
+    return text if b.chance(4) else cast(text, "int"), value
 
 
 def choose(b: Builder, left: Typed, right: Typed, depth: int) -> Typed | None:
@@ -286,7 +286,7 @@ def choose(b: Builder, left: Typed, right: Typed, depth: int) -> Typed | None:
     kind = joined(left[1], right[1])
     asked, _ = truth(b, depth - 1)
     if not kind:
-        return _whole(f"({left[0]} if {asked} else {right[0]})", left[1], right[1])
+        return _whole(b, f"({left[0]} if {asked} else {right[0]})", left[1], right[1])
     low, high = min(left[1].low, right[1].low), max(left[1].high, right[1].high)
     value = Value(kind, low, high)
     if value.is_integer and not fits(value, kind):

@@ -334,7 +334,23 @@ def combine(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -
     if op in "&|^" and all(one[1] is not None and one[1].dtype is DType.BOOL for one in (left, right)):
         python = {one[1] and one[1].among for one in (left, right)} == {PYTHON_BOOL.among}
         kind = PYTHON_BOOL if python else BOOL
-    return syntax.Binary(op, left[0], right[0], span=span), kind
+    plain = common(left[1], right[1])
+    if op == "/" and plain is not None and plain.dtype.is_integer:  # converted by the operation
+        return syntax.Binary(op, left[0], right[0], span=span), kind
+    return syntax.Binary(op, *in_one_type(kind, left, right), span=span), kind
+
+
+def in_one_type(kind: Kind | None, left: Typed, right: Typed) -> tuple[syntax.Expr, syntax.Expr]:
+    """Operands of what NumPy does in one type on all paths, in that: what may be an integer of Python's is
+    kept in a wider one."""
+    both = common(left[1], right[1])
+    if both is None or kind is None or kind.weak or kind.among or both.dtype is kind.dtype:
+        return left[0], right[0]
+    one, other = (
+        expr if typed is None or typed.weak or typed.dtype is kind.dtype else syntax.Call(kind.dtype.value, (expr,), span=expr.span)
+        for expr, typed in (left, right)
+    )
+    return one, other
 
 
 def counted(operand: Typed, other: Typed) -> Typed:

@@ -126,7 +126,8 @@ def extreme(
             result, kind = syntax.Binary("and" if name == "min" else "or", result, part, span=span), either(kind, other)
             continue
         if numpy and kind and other and (_depends(kind) or _depends(other)):
-            both, kind = (result, part), _greater(reader, node, (result, kind), (part, other))
+            made = _greater(reader, node, (result, kind), (part, other))
+            both, kind = pyfunc_expr.in_one_type(made, (result, kind), (part, other)), made
         elif numpy:
             one = either(kind, other)
             both, kind = (result, part), one if one is None or one.weak else Kind(one.dtype)

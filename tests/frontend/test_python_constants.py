@@ -261,6 +261,19 @@ def test_what_is_made_of_a_known_number_compares_as_it_does(number: str) -> None
         assert found.tobytes() == expected.tobytes(), (found, expected)
 
 
+def both_signs(u, v, y):
+    for i in range(len(u)):
+        y[i] = (u[i] < v[i]) + 2.0 * (v[i] <= u[i]) + 4.0 * (u[i] == v[i]) + 8.0 * (v[i] != u[i]) + 16.0 * np.greater(u[i], v[i])
+
+
+@pytest.mark.parametrize("other", [W, -W, S, U, L[::-1].copy()])
+def test_integers_of_both_signs_compare_as_they_are(other: Any) -> None:
+    expected, found = np.zeros(len(L)), np.zeros(len(L))
+    both_signs(L, other, expected)
+    loopfuse.kernel(both_signs, target="cpu", fp="strict", reassociate=False)(L, other, found)
+    assert found.tobytes() == expected.tobytes(), (found, expected)
+
+
 WRAPPED = (
     "u[i] + max(u[i], q)", "u[i] * (u[i] if u[i] > 9 else q)", "u[i] | max(u[i], q)", "u[i] // max(u[i], q)",
     "(u[i] + max(u[i], q)) // 2", "u[i] + t", "np.maximum(u[i], max(u[i], q)) + u[i]", "v * 0.1 + max(u[i], q)",

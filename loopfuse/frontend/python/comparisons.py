@@ -9,6 +9,7 @@ import itertools
 import operator
 from collections.abc import Callable
 
+from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python.context import Reader, Typed
@@ -26,6 +27,7 @@ from loopfuse.lang.surface import syntax
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
+
 
 def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
     """A chain of comparisons."""
@@ -76,26 +78,39 @@ def _exactly(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) 
     """What compares as NumPy does where the comparison in the operands' common type would not: whole
     numbers compare as what they are, and of others the common type must see what CPython's does, or the
     comparison is refused. None where the plain comparison does."""
-    both = common(left[1], right[1])
-    if both is None or not both.dtype.is_integer:
-        if not compares_alike(op, left[1], right[1]):
+    kinds = (left[1], right[1])
+    if kinds[0] is None or kinds[1] is None or not all(kind.dtype.is_integer for kind in kinds if kind):
+        both = common(*kinds)
+        if (both is None or not both.dtype.is_integer) and not compares_alike(op, *kinds):
             pyfunc_expr.combine(reader, "-", left, right, node)  # comparing rounds as subtracting does
         return None
-    if left[1] is None or right[1] is None or DType.BOOL in (left[1].dtype, right[1].dtype):
-        return None
     span = reader.python.span(node)
-    known = _decided(op, left[1], right[1])
+    known = _decided(op, *kinds)
     if known is not None:
         return syntax.Number(known, span=span)
-    if holds(both.dtype, left[1]) and holds(both.dtype, right[1]):
+    both = common(*kinds)
+    assert both is not None
+    wide = [kind.dtype is DType.U64 for kind in kinds if kind]
+    signed = [kind.dtype.is_signed for kind in kinds if kind]
+    if any(wide) and any(signed):  # no type holds both
+        number = kinds[signed.index(True)]
+        if number is not None and number.weak and holds(DType.U64, number):
+            return None
+        return _beside_u64(op, left[0], right[0], signed[0], span)
+    if holds(both.dtype, kinds[0]) and holds(both.dtype, kinds[1]):
         return None
-    if both.dtype is not DType.U64:  # all that NumPy's integer and Python's may be is an i64
-        wide = tuple(syntax.Call("i64", (expr,), span=span) for expr, _ in (left, right))
-        return syntax.Comparison(wide, (op,), span=span)
-    number, is_left = (left[0], True) if left[1].weak else (right[0], False)
+    exprs = tuple(syntax.Call("i64", (expr,), span=span) for expr, _ in (left, right))
+    return syntax.Comparison(exprs, (op,), span=span)
+
+
+def _beside_u64(op: str, left: syntax.Expr, right: syntax.Expr, is_left: bool, span: Span) -> syntax.Expr:
+    """The comparison of a u64 with a signed number (the left one, if `is_left`): below 0, or as a u64."""
+    number = left if is_left else right
+    below = syntax.Comparison(
+        (syntax.Call("i64", (number,), span=span), syntax.Number(0, span=span)), ("<",), span=span
+    )
     as_u64 = syntax.Call("u64", (number,), span=span)
-    plain = syntax.Comparison((as_u64, right[0]) if is_left else (left[0], as_u64), (op,), span=span)
-    below = syntax.Comparison((syntax.Call("i64", (number,), span=span), syntax.Number(0, span=span)), ("<",), span=span)
+    plain = syntax.Comparison((as_u64, right) if is_left else (left, as_u64), (op,), span=span)
     if _COMPARE[op](-1, 0) if is_left else _COMPARE[op](0, -1):
         return syntax.Binary("or", below, plain, span=span)
     return syntax.Binary("and", syntax.Unary("not", below, span=span), plain, span=span)

@@ -558,7 +558,9 @@ class _Builder:
             if value is None or end is None:
                 return False, False
             low = self._proved(where, value.lt_set(scope.reader.constant(0)))
-            return low, self._proved(where, value.ge_set(end))
+            high = self._proved(where, value.ge_set(end))
+            # Of what never runs all is provable; who puts it elsewhere must not read beyond the array.
+            return (False, False) if low and high and where.is_empty() else (low, high)
 
         def is_known(subscript: Expr) -> bool:
             return is_affine(subscript) and not (iterators(subscript) & self.wandering)

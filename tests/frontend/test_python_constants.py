@@ -276,7 +276,8 @@ def test_integers_of_both_signs_compare_as_they_are(other: Any) -> None:
 
 WRAPPED = (
     "u[i] + max(u[i], q)", "u[i] * (u[i] if u[i] > 9 else q)", "u[i] | max(u[i], q)", "u[i] // max(u[i], q)",
-    "(u[i] + max(u[i], q)) // 2", "u[i] + t", "np.maximum(u[i], max(u[i], q)) + u[i]", "v * 0.1 + max(u[i], q)",
+    "(u[i] + max(u[i], q)) // 2", "u[i] + t", "np.maximum(u[i], max(u[i], q)) + u[i]",
+    "np.maximum(u[i], q) + u[i]", "max(i - 5, np.minimum(u[i], q))", "np.clip(u[i], q, 99) * u[i]", "v * 0.1 + max(u[i], q)",
     "v * max(u[i], q)", "v / max(u[i], q)",
 )  # fmt: skip
 WRAPS = """

@@ -129,8 +129,7 @@ def extreme(
             made = _greater(reader, node, (result, kind), (part, other))
             both, kind = pyfunc_expr.in_one_type(made, (result, kind), (part, other)), made
         elif numpy:
-            one = either(kind, other)
-            both, kind = (result, part), one if one is None or one.weak else Kind(one.dtype)
+            both, kind = (result, part), common(kind, other)
         else:
             both, kind = pyfunc_expr.one_of(reader, span, (result, kind), (part, other))
         result = syntax.Call(name, both, span=span)

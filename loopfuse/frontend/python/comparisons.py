@@ -6,8 +6,6 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import operator
-from collections.abc import Callable
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
@@ -15,12 +13,14 @@ from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python.context import Reader, Typed
 from loopfuse.frontend.python.types import (
     BOOL,
+    OPERATIONS,
     PYTHON_BOOL,
     Kind,
     common,
     compares_alike,
     either,
     holds,
+    in_range,
 )
 from loopfuse.lang.surface import syntax
 
@@ -78,26 +78,23 @@ def _exactly(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) 
     """What compares as NumPy does where the comparison in the operands' common type would not: whole
     numbers compare as what they are, and of others the common type must see what CPython's does, or the
     comparison is refused. None where the plain comparison does."""
-    kinds = (left[1], right[1])
-    if kinds[0] is None or kinds[1] is None or not all(kind.dtype.is_integer for kind in kinds if kind):
-        both = common(*kinds)
-        if (both is None or not both.dtype.is_integer) and not compares_alike(op, *kinds):
+    one, other = left[1], right[1]
+    both = common(one, other)
+    if one is None or other is None or not (one.dtype.is_integer and other.dtype.is_integer):
+        if (both is None or not both.dtype.is_integer) and not compares_alike(op, one, other):
             pyfunc_expr.combine(reader, "-", left, right, node)  # comparing rounds as subtracting does
         return None
+    assert both is not None
     span = reader.python.span(node)
-    known = _decided(op, *kinds)
+    known = _decided(op, one, other)
     if known is not None:
         return syntax.Number(known, span=span)
-    both = common(*kinds)
-    assert both is not None
-    wide = [kind.dtype is DType.U64 for kind in kinds if kind]
-    signed = [kind.dtype.is_signed for kind in kinds if kind]
-    if any(wide) and any(signed):  # no type holds both
-        number = kinds[signed.index(True)]
-        if number is not None and number.weak and holds(DType.U64, number):
+    if DType.U64 in (one.dtype, other.dtype) and (one.dtype.is_signed or other.dtype.is_signed):  # no type holds both
+        number = one if one.dtype.is_signed else other
+        if number.weak and holds(DType.U64, number):
             return None
-        return _beside_u64(op, left[0], right[0], signed[0], span)
-    if holds(both.dtype, kinds[0]) and holds(both.dtype, kinds[1]):
+        return _beside_u64(op, left[0], right[0], one.dtype.is_signed, span)
+    if holds(both.dtype, one) and holds(both.dtype, other):
         return None
     exprs = tuple(syntax.Call("i64", (expr,), span=span) for expr, _ in (left, right))
     return syntax.Comparison(exprs, (op,), span=span)
@@ -111,32 +108,23 @@ def _beside_u64(op: str, left: syntax.Expr, right: syntax.Expr, is_left: bool, s
     )
     as_u64 = syntax.Call("u64", (number,), span=span)
     plain = syntax.Comparison((as_u64, right) if is_left else (left, as_u64), (op,), span=span)
-    if _COMPARE[op](-1, 0) if is_left else _COMPARE[op](0, -1):
+    if OPERATIONS[op](-1, 0) if is_left else OPERATIONS[op](0, -1):
         return syntax.Binary("or", below, plain, span=span)
     return syntax.Binary("and", syntax.Unary("not", below, span=span), plain, span=span)
 
 
-def _decided(op: str, left: Kind | None, right: Kind | None) -> bool | None:
+def _decided(op: str, left: Kind, right: Kind) -> bool | None:
     """What an integer of NumPy's compares to beside a Python number outside its type: NumPy compares them
     exactly. None where it depends on the integer."""
-    if left is None or right is None:
-        return None
     for typed, number in ((left, right), (right, left)):
         known, dtype = number.known, typed.dtype
         if not known or number.dtype is not DType.I64 or not number.weak or typed.weak or typed.among:
             continue
-        if dtype.is_integer:
-            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-            outside = not any(low <= one < low + (1 << dtype.bits) for one in known)
-            found = {_COMPARE[op](*((0, one) if typed is left else (one, 0))) for one in known}
-            if outside and len(found) == 1:
-                return found.pop()
+        outside = not any(in_range(dtype, one) for one in known)
+        found = {OPERATIONS[op](*((0, one) if typed is left else (one, 0))) for one in known}
+        if outside and len(found) == 1:
+            return found.pop()
     return None
-
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
 
 
 def _without_in(reader: Reader, left: ast.expr, right: ast.expr, inside: bool) -> str:

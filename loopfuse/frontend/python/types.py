@@ -148,17 +148,18 @@ def holds(dtype: DType, kind: Kind) -> bool:
     if not kind.weak or dtype is DType.I64:
         return True
     known = kind.known
-    return known is not None and all(_in_range(dtype, one) for one in known)
+    return known is not None and all(in_range(dtype, one) for one in known)
 
 
 def is_cut(kind: Kind) -> bool:
     """It may be an integer of Python's that its integer type does not hold."""
     if kind.dtype is DType.I64 or not kind.dtype.is_integer or not any(weak for _, weak in kind.forms):
         return False
-    return kind.known is None or not all(_in_range(kind.dtype, one) for one in kind.known)
+    return kind.known is None or not all(in_range(kind.dtype, one) for one in kind.known)
 
 
-def _in_range(dtype: DType, value: float) -> bool:
+def in_range(dtype: DType, value: float) -> bool:
+    """The integer type `dtype` holds `value`."""
     low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
     high = 1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)
     return low <= value < high
@@ -258,13 +259,14 @@ def arithmetic(op: str, left: Kind | None, right: Kind | None) -> tuple[Kind | N
     return made, False
 
 
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
     "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, ">>": operator.rshift, "<<": operator.lshift,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne,
 }  # fmt: skip
+"""What Python does, by operator."""
 _FLOATS = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}
 
 
@@ -272,7 +274,7 @@ def _of_constants(op: str, left: Kind, right: Kind, dtype: DType) -> frozenset[i
     """What Python makes of the numbers that both may be, where the kept type makes the same of them,
     rounded; None where they are not known, or it does not."""
     ones, others = left.known, right.known
-    if ones is None or others is None or op not in _PYTHON or len(ones) * len(others) > MOST_CONSTANTS:
+    if ones is None or others is None or op not in OPERATIONS or len(ones) * len(others) > MOST_CONSTANTS:
         return None
     if op in ("<<", "**") and any(isinstance(shift, int) and not 0 <= shift < 64 for shift in others):
         return None
@@ -280,7 +282,7 @@ def _of_constants(op: str, left: Kind, right: Kind, dtype: DType) -> frozenset[i
     for one in ones:
         for other in others:
             try:
-                value = _PYTHON[op](one, other)
+                value = OPERATIONS[op](one, other)
             except (ZeroDivisionError, ValueError):  # CPython raises
                 continue
             except (OverflowError, TypeError):
@@ -294,7 +296,7 @@ def _of_constants(op: str, left: Kind, right: Kind, dtype: DType) -> frozenset[i
 def _same(op: str, one: float, other: float, value: float, dtype: DType) -> bool:
     """The operation on two numbers as `dtype` keeps them gives `value` as it keeps that."""
     if dtype.is_integer:
-        return all(isinstance(each, int) and _in_range(dtype, each) for each in (one, other, value))
+        return all(isinstance(each, int) and in_range(dtype, each) for each in (one, other, value))
     kind = _FLOATS.get(dtype)
     if op == "**":
         return one in (0, 1) and value in (0, 1)
@@ -302,7 +304,7 @@ def _same(op: str, one: float, other: float, value: float, dtype: DType) -> bool
         return False
     with np.errstate(all="ignore"):
         try:
-            made, wanted = _PYTHON[op](kind(one), kind(other)), kind(value)
+            made, wanted = OPERATIONS[op](kind(one), kind(other)), kind(value)
         except OverflowError:
             return False
     return made.tobytes() == wanted.tobytes()
@@ -319,7 +321,7 @@ def compares_alike(op: str, left: Kind | None, right: Kind | None) -> bool:
         return False
     try:
         return all(
-            _PYTHON[op](one, other) == bool(_PYTHON[op](kind(one), kind(other)))
+            OPERATIONS[op](one, other) == bool(OPERATIONS[op](kind(one), kind(other)))
             for one in ones
             for other in others
         )
@@ -341,7 +343,7 @@ def unary(op: str, kind: Kind) -> tuple[Kind, bool]:
         return made, True
     if not kind.dtype.is_integer or kind.forms == frozenset({(DType.I64, True), (DType.I64, False)}):
         return made, True
-    fits_ = values is not None and all(_in_range(kind.dtype, one) for one in values)
+    fits_ = values is not None and all(in_range(kind.dtype, one) for one in values)
     return made, fits_ and (kind.dtype, False) in kind.forms
 
 

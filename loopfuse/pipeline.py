@@ -3,7 +3,7 @@
     parse        text                    -> surface Module        frontend.lf
     check        Module                  -> core Program          lang.check
                  fp="native" on a GPU: approximations             lang.native
-    model        core Kernel             -> PolyProgram           poly.build, poly.bounds
+    model        core Kernel             -> PolyProgram           poly.build, poly.bounds, poly.eager
     dependences  PolyProgram             -> Dependences           poly.deps
     simplify     PolyProgram             -> PolyProgram, smaller  plan.simplify
                  small reductions written out                     lang.check.unroll_reductions
@@ -94,6 +94,7 @@ from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
+from loopfuse.poly.eager import mark_eager
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
 from loopfuse.proof.check import Verdict, verify
@@ -338,7 +339,8 @@ def _plan_exactly(
     begin: Begin | None,
 ) -> Planned:
     """The planner's own route: exact analysis, fusion, proof."""
-    model = run.stage("model", lambda: _model(kernel), _show_model)
+    device = "gpu" if options.target.is_gpu else "cpu"
+    model = run.stage("model", lambda: _model(kernel, device), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
 
     def simplify() -> tuple[tuple[PolyProgram, Dependences], tuple[PolyProgram, Dependences] | None]:
@@ -393,10 +395,11 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
         warn(f"the analysis of `{name}` took too long and was given up")
 
 
-def _model(kernel: Kernel) -> PolyProgram:
+def _model(kernel: Kernel, device: str = "gpu") -> PolyProgram:
     model = build_model(kernel)
     _weigh(model)
-    return replace(model, **_bounds(model))
+    model = replace(model, **_bounds(model))
+    return mark_eager(model) if device == "cpu" else model
 
 
 def _weigh(model: PolyProgram) -> None:

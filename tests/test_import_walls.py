@@ -72,7 +72,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "codegen.targets": ("codegen.llvm", "base"),
     "codegen.math": ("codegen", "codegen.llvm", "codegen.targets", "lang.approximate", *_CODE),
     "codegen.select": ("codegen", *_CODE),
-    "codegen.mlir": ("codegen", "codegen.math", "codegen.select", "tree.chains", "tree.rewrite", "tree.walk", *_CODE),
+    "codegen.mlir": ("codegen", "codegen.math", "codegen.select", "lang.price", "tree.chains", "tree.rewrite", "tree.walk", *_CODE),
     "codegen.upstream": ("codegen", "codegen.mlir", *_CODE),
     "runtime": ("base",),
     "runtime.arrays": ("runtime", "runtime.devices", "base"),

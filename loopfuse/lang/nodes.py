@@ -185,12 +185,14 @@ class Compare(Operand):
 
 @dataclass(frozen=True, slots=True)
 class Select(Operand):
-    """`then if condition else otherwise`; only the chosen arm's loads need be in bounds."""
+    """`then if condition else otherwise`; only the chosen arm's loads need be in bounds. `eager`: those of both arms
+    are, so that both may be computed (`poly.eager`)."""
 
     condition: Expr
     then: Expr
     otherwise: Expr
     dtype: DType
+    eager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,8 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Unary(op, new[0], dtype, span=span)
         case Cast(dtype=dtype, span=span):
             return Cast(new[0], dtype, span=span)
-        case Select(dtype=dtype, span=span):
-            return Select(new[0], new[1], new[2], dtype, span=span)
+        case Select(dtype=dtype, eager=eager, span=span):
+            return Select(new[0], new[1], new[2], dtype, eager, span=span)
         case Call(function=function, dtype=dtype, span=span):
             return Call(function, new, dtype, span=span)
         case Const() | Iter() | Symbol():
@@ -176,6 +176,11 @@ def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
 def symbols(expr: Expr) -> frozenset[str]:
     """The names of the sizes and scalar parameters that occur in `expr`."""
     return frozenset(node.name for node in walk_expr(expr) if isinstance(node, Symbol))
+
+
+def has_checks(*exprs: Expr) -> bool:
+    """Is something in the expressions checked when it runs, as a subscript from data is?"""
+    return any(isinstance(part, Call) and part.function == "inside" for expr in exprs for part in walk_expr(expr))
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -209,7 +209,9 @@ def _same_operation(wanted: Expr, given: Expr) -> bool:
                 and given.function == function
                 and len(given.arguments) == len(arguments)
             )
-        case Select() | Cast() | Fma():
+        case Select(eager=eager):
+            return isinstance(given, Select) and given.eager <= eager
+        case Cast() | Fma():
             return True
         case Symbol():
             return wanted == given

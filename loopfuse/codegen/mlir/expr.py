@@ -41,8 +41,14 @@ from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import APPROXIMATE, OURS
-from loopfuse.lang.walk import loads, walk_expr
+from loopfuse.lang.price import expression_price, own_price
+from loopfuse.lang.walk import has_checks, loads, walk_expr
 from loopfuse.tree.looptree import columns_of
+
+EAGER = 32.0
+"""Instructions of two arms, at most, that a CPU computes both rather than ask which: what a branch costs that is foretold wrong."""
+CHEAP = 4.0
+"""The same of each operation in them: LLVM makes a branch again where one arm divides."""
 
 
 def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
@@ -270,7 +276,7 @@ def _select(emitter: Emitter, expr: nodes.Select) -> Value:
     """`arith.select` where both arms can be computed, else `scf.if`."""
     builder = emitter.builder
     arms = (expr.then, expr.otherwise)
-    if all(_is_safe(emitter, each) for arm in arms for each in loads(arm)):
+    if is_eager(emitter, expr) or all(_is_safe(emitter, each) for arm in arms for each in loads(arm)):
         condition = emit_value(emitter, expr.condition)
         a, b = together(emitter, *(emit_value(emitter, arm) for arm in arms))
         lanes = max(lanes_of(condition.type), lanes_of(a.type))
@@ -296,6 +302,20 @@ def _select(emitter: Emitter, expr: nodes.Select) -> Value:
     )
     assert result is not None
     return result
+
+
+def is_eager(emitter: Emitter, expr: nodes.Select) -> bool:
+    """Are both arms computed, on a CPU: cheap, and made of arguments' elements that are there whatever is chosen? (Of a
+    temporary, no more than is asked for may be stored.)"""
+    arms = (expr.then, expr.otherwise)
+    if not expr.eager or emitter.gpu or has_checks(*arms):
+        return False
+    found = [load for arm in arms for load in loads(arm)]
+    if not all(emitter.storage[load.array].buffer.argument or _is_safe(emitter, load) for load in found):
+        return False
+    parts = [part for arm in arms for part in walk_expr(arm) if not isinstance(part, nodes.Load)]
+    is_cheap = all(own_price(part, "cpu") <= CHEAP for part in parts)
+    return is_cheap and sum(expression_price(arm, "cpu") for arm in arms) <= EAGER
 
 
 def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:

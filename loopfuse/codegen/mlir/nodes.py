@@ -20,6 +20,7 @@ from loopfuse.codegen.mlir.expr import (
     each_lane,
     emit_binary,
     emit_value,
+    is_eager,
     store,
     together,
     varies,
@@ -48,7 +49,7 @@ from loopfuse.codegen.mlir.together import emit_together, note_block, note_write
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import APPROXIMATE
-from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
+from loopfuse.lang.walk import conjuncts, has_checks, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
     LINEAR,
@@ -84,12 +85,40 @@ def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
     for load in early:
         emitter.forget_loads()
         emitter.early[load] = emit_value(emitter, load)
-    for node in body:
+    for node in body if emitter.gpu else in_one_store(body):
         emitter.forget_loads()
         emit_node(emitter, node)
     emitter.forget_loads()
     for load in early:
         del emitter.early[load]
+
+
+def in_one_store(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    """before: x = a where c; x = b where not c        after: x = a if c else b
+
+    Loads are in bounds whatever data says (`poly.bounds`), so that both may be computed."""
+    out: list[TreeNode] = []
+    for node in body:
+        before = out[-1] if out else None
+        if isinstance(before, Compute) and isinstance(node, Compute) and (both := _either(before, node)) is not None:
+            out[-1] = both
+        else:
+            out.append(node)
+    return tuple(out)
+
+
+def _either(one: Compute, other: Compute) -> Compute | None:
+    """Two statements of which one runs, as one; None where they are no such statements."""
+    asked, denied = one.predicate, other.predicate
+    if asked is None or denied != nodes.Unary("not", asked, DType.BOOL) or one.target != other.target:
+        return None
+    target, parts = one.target, (asked, one.value, other.value)
+    if one.atomic or other.atomic or target.array in {load.array for load in loads(asked)}:
+        return None
+    if has_checks(*parts, target):
+        return None
+    value = nodes.Select(asked, one.value, other.value, target.dtype, eager=True, span=one.value.span)
+    return replace(one, value=value, predicate=None)
 
 
 def _found_early(emitter: Emitter, body: tuple[TreeNode, ...]) -> list[nodes.Load]:
@@ -188,6 +217,10 @@ def emit_compute(
     """`target = value`, where `predicate` holds if there is one."""
     if predicate is None or predicate == nodes.Const(True, DType.BOOL):
         store(emitter, target, emit_value(emitter, value))
+        return
+    kept = nodes.Select(predicate, value, target, target.dtype, eager=True, span=value.span)
+    if isinstance(emitter.storage[target.array].buffer.home, Register) and is_eager(emitter, kept):
+        store(emitter, target, emit_value(emitter, kept))
         return
     if varies(emitter, predicate):
         each_lane(emitter, lambda: emit_compute(emitter, target, value, predicate))

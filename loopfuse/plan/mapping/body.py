@@ -306,7 +306,7 @@ class BodyBuilder:
             condition = self.redirected(expr.condition, sources, statement, iteration)
             then = self.redirected(expr.then, sources, statement, iteration)
             other = self.redirected(expr.otherwise, sources, statement, iteration)
-            return Select(condition, then, other, expr.dtype, span=expr.span)
+            return with_children(expr, (condition, then, other))
         below = children(expr)
         if not below:
             return expr

@@ -20,7 +20,14 @@ from dataclasses import dataclass, replace
 from loopfuse.lang.linear import are_neighbours, constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import iterators, loads, moved_to, subscript_iterators, substitute
+from loopfuse.lang.walk import (
+    has_checks,
+    iterators,
+    loads,
+    moved_to,
+    subscript_iterators,
+    substitute,
+)
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group
@@ -67,7 +74,7 @@ def in_lanes(
     zero, size = integer(0), integer(LANES)
 
     def loop(lower: Expr, upper: Expr, mapping: Where, body: Callable[[Expr], tuple[TreeNode, ...]]) -> Loop:
-        var = names.fresh("l" if mapping is Where.UNROLLED else "c")
+        var = names.fresh("c" if mapping is Where.SERIAL else "l")
         return Loop(var, lower, upper, 1, mapping, body(Iter(var)))
 
     def lane(target: Load, number: Expr) -> Load:
@@ -83,7 +90,7 @@ def in_lanes(
     def turns(keep: tuple[int, ...] | None) -> Loop:
         def turn(number: Expr) -> tuple[TreeNode, ...]:
             first = lower + number * size
-            return (loop(zero, size, Where.UNROLLED, lambda k: one(tidy(first + k), k, keep)),)
+            return (loop(zero, size, Where.VECTOR, lambda k: one(tidy(first + k), k, keep)),)
 
         return loop(zero, rounds, Where.SERIAL, turn)
 
@@ -161,7 +168,7 @@ def find_updates(
 ) -> tuple[Update, ...]:
     """The updates of an innermost loop that may run in lanes; none where the loop gains nothing by it, or its iterations
     have an order for another reason."""
-    body = [node for node in loop.body if isinstance(node, Compute) and node.predicate is None]
+    body = [node for node in loop.body if isinstance(node, Compute) and not has_checks(*_asked(node), node.value)]
     count = constant_value(loop.upper - loop.lower)
     if len(body) < len(loop.body) or not body or loop.mapping is not Where.SERIAL or loop.step != 1:
         return ()
@@ -174,12 +181,21 @@ def find_updates(
     own = [node for node in body if node.target not in targets]
     if not updates or len(targets) < len(updates) or not _are_own(own, body, buffers):
         return ()
-    if any(each in loads(node.value) for node in body for each in targets - {node.target}):
+    if any(node.predicate is not None for node in own):
+        return ()
+    asked = [load for node in body for part in _asked(node) for load in loads(part)]
+    if any(load in targets for load in asked) or any(
+        each in loads(node.value) for node in body for each in targets - {node.target}
+    ):
         return ()  # a partial result is used
-    is_vector = all(
-        are_neighbours(load.index, loop.var) for node in body for load in loads(node.value) if load not in targets
-    )
+    used = [*asked, *(load for node in body for load in loads(node.value) if load not in targets)]
+    is_vector = all(are_neighbours(load.index, loop.var) for load in used)
     return updates if is_vector and _is_free(body, group, program) else ()
+
+
+def _asked(node: Compute) -> tuple[Expr, ...]:
+    """What decides whether the statement runs."""
+    return () if node.predicate is None else (node.predicate,)
 
 
 def _update_of(node: Compute, loop: Loop, program: PolyProgram, reassociate: bool) -> Update | None:

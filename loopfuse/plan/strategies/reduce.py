@@ -19,7 +19,7 @@ from loopfuse.lang.index import TRUE, ceil_div, conjoin
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import iterators, substitute
+from loopfuse.lang.walk import has_checks, iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, merge_guards, tidy_load
 from loopfuse.plan.mapping.space import (
     Extent,
@@ -42,6 +42,7 @@ from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import (
     Buffer,
     Combine,
+    Compute,
     Copy,
     Fold,
     Global,
@@ -55,7 +56,8 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.price import usual_price
-from loopfuse.tree.rewrite.independent import independent_parts
+from loopfuse.tree.rewrite.independent import consecutive_parts, independent_parts
+from loopfuse.tree.walk import walk_nodes
 
 BLOCKS = 1024
 """GPU blocks of the first launch of a one-dimensional reduction."""
@@ -346,6 +348,14 @@ def _cpu(
     # Whole rounds of LANES iterations, then what is left, all in lane order.
     size = LANES * extent.step
     rounds = (high - low) // size
+    first = {a.key: _lane(a, integer(0)) for a in accumulators}
+    floats = {a.private.array for a in accumulators if a.private.dtype.is_float}
+
+    def plain(keep: tuple[int, ...], start: Expr) -> Loop:
+        """The iterations from `start` on one by one, of the nodes at these positions."""
+        at = names.fresh(hint_of(group, last))
+        nodes = _stage_one(group, site, extents, {**point, last: Iter(at)}, first)
+        return Loop(at, start, high, extent.step, Where.SERIAL, tuple(nodes[k] for k in keep))
 
     def turns(keep: tuple[int, ...] | None) -> Loop:
         turn, lane = names.fresh("k"), names.fresh("l")
@@ -354,29 +364,40 @@ def _cpu(
         cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
         inner = _stage_one(group, site, extents, {**point, last: at}, cells)
         kept = inner if keep is None else tuple(inner[k] for k in keep)
-        unrolled = Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, kept)
-        return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (unrolled,))
+        where = Where.VECTOR if all(_is_at_once(node, floats) for node in kept) else Where.UNROLLED
+        together = Loop(lane, integer(0), integer(LANES), 1, where, kept)
+        return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (together,))
 
     whole = turns(None)
     (lanes,) = whole.body
     assert isinstance(lanes, Loop)
-    parts = independent_parts(lanes.body)
-    body += [whole] if len(parts) == 1 else [turns(part) for part in parts]
-    rest = names.fresh(hint_of(group, last))
-    start = low + rounds * size
-    cells = {a.key: _lane(a, integer(0)) for a in accumulators}
-    tail = _stage_one(group, site, extents, {**point, last: Iter(rest)}, cells)
-    body.append(Loop(rest, start, high, extent.step, Where.SERIAL, tail))
+    rest: list[int] = []
+    for part in independent_parts(lanes.body):
+        nodes = [lanes.body[k] for k in part]
+        pieces = (tuple(range(len(nodes))),)
+        if not all(_is_at_once(node, floats) for node in nodes):
+            pieces = consecutive_parts(nodes, lanes.var, lambda node: _adds_to(node, floats))
+        for piece in (tuple(part[k] for k in each) for each in pieces):
+            if not any(_adds_to(lanes.body[k], floats) for k in piece):
+                body.append(plain(piece, low))  # LLVM makes vectors of these itself, as many as a machine has room for
+                continue
+            body.append(turns(piece))
+            if len(pieces) > 1:
+                body.append(plain(piece, low + rounds * size))
+            else:
+                rest += piece
+    if rest:
+        body.append(plain(tuple(sorted(rest)), low + rounds * size))
     for a in accumulators:
         lane = names.fresh("l")
         into = Load(a.private.array, (integer(0),), a.private.dtype)
         fold = Fold(a.op, into, Load(a.private.array, (Iter(lane),), a.private.dtype))
         body.append(Loop(lane, integer(1), integer(LANES), 1, Where.UNROLLED, (fold,)))
         body.append(Copy(Load(a.partial, slots, a.private.dtype), into))
-    nodes: tuple[TreeNode, ...] = (Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(body)),)
+    inside: tuple[TreeNode, ...] = (Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(body)),)
     for (dim, var) in reversed(outer):
-        nodes = (Loop(var, integer(0), count_of(extents[dim]), 1, Where.THREAD, nodes),)
-    one = Launch(f"{name}_a", "generic", labels, nodes)
+        inside = (Loop(var, integer(0), count_of(extents[dim]), 1, Where.THREAD, inside),)
+    one = Launch(f"{name}_a", "generic", labels, inside)
     sizes = [*zip((var for _, var in outer), (count_of(extents[d]) for d, _ in outer)), (chunk, chunks)]
     return one, _cpu_second(group, site, f"{name}_b", labels, accumulators, sizes)
 
@@ -453,6 +474,18 @@ def _along(statement: Statement, iterations: Any, names: frozenset[str]) -> Any:
         if iterator not in names:
             iterations = iterations.project_out(SET, position, 1)
     return iterations
+
+
+def _adds_to(node: TreeNode, accumulators: set[str]) -> bool:
+    """Does the node, or something inside it, update one of the accumulators?"""
+    return any(isinstance(each, Compute) and each.target.array in accumulators for each in walk_nodes((node,)))
+
+
+def _is_at_once(node: TreeNode, accumulators: set[str]) -> bool:
+    """May lanes run the node together? A condition keeps an accumulator as it is, but is a branch for anything else."""
+    if not isinstance(node, Compute):
+        return False
+    return node.predicate is None or (node.target.array in accumulators and not has_checks(node.predicate, node.value))
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

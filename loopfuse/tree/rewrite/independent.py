@@ -9,11 +9,14 @@ a chunk of what they read stays in a cache between the loops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations, groupby, product
 
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import loads
 from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.walk import node_expressions, walk_nodes
 
 
 def independent_parts(nodes: Sequence[TreeNode]) -> tuple[tuple[int, ...], ...]:
@@ -32,6 +35,35 @@ def independent_parts(nodes: Sequence[TreeNode]) -> tuple[tuple[int, ...], ...]:
             found.remove(part)
         found.append((writes, reads, mine))
     return tuple(sorted(tuple(sorted(part)) for _, _, part in found)) or whole
+
+
+def consecutive_parts(nodes: Sequence[TreeNode], var: str, alike: Callable[[TreeNode], object]) -> tuple[tuple[int, ...], ...]:
+    """The positions of the nodes in parts, in order, of neighbours that are `alike`: all iterations of `var` may run one part
+    before any runs the next, as what two parts share is an element of an iteration alone. One part where that is not so.
+
+    before: for k: { t[k] = a[k] where a[k] > 0;  s += t[k] }
+    after:  for k: t[k] = a[k] where a[k] > 0;    for k: s += t[k]
+    """
+    whole = (tuple(range(len(nodes))),)
+    parts = tuple(tuple(position for position, _ in group) for _, group in groupby(enumerate(nodes), lambda one: alike(one[1])))
+    touched = [_touched(node) for node in nodes]
+    if any(each is None for each in touched):
+        return whole
+    for first, second in combinations(parts, 2):
+        for one, other in product(first, second):
+            (writes, reads), (others, read) = touched[one] or (set(), set()), touched[other] or (set(), set())
+            shared = writes & (others | read) or others & reads
+            if not all(_is_of_iteration([nodes[one], nodes[other]], name, var) for name in shared):
+                return whole
+    return parts
+
+
+def _is_of_iteration(nodes: Sequence[TreeNode], name: str, var: str) -> bool:
+    """Do the nodes touch one element of the buffer in each iteration, and another one in each?"""
+    found = {load.index for node in walk_nodes(tuple(nodes)) for expr in node_expressions(node) for load in loads(expr) if load.array == name}
+    if len(found) != 1:
+        return False
+    return any((linear(part) or {}).get(var) and not loads(part) for part in found.pop())
 
 
 def are_independent(one: TreeNode, other: TreeNode) -> bool:

@@ -17,13 +17,14 @@ from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, symbols
-from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
+from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, CpuNest, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
-from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP
-from loopfuse.plan.units.forest import may_reorder
+from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, is_short_loop
+from loopfuse.plan.units.forest import Scope, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
+from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
 
 LARGE = 4096
@@ -276,6 +277,8 @@ class CostModel:
 
     def scalar(self, group: Group) -> Callable[[Statement], float]:
         """How many instructions a statement of the group takes where its lanes would be one."""
+        if self.device == "cpu" and group.legality is Legality.SERIAL and group.scope is not None:
+            return self._in_turn(group, group.scope)
         if self.device == "gpu" or group.legality is not Legality.INDEPENDENT or not group.dims:
             return lambda statement: 1.0
         dims = self.dims(group)
@@ -295,6 +298,42 @@ class CostModel:
             return lanes * MIXED if mixed else lanes
 
         return one
+
+    def _in_turn(self, group: Group, scope: Scope) -> Callable[[Statement], float]:
+        """The same of a nest that one thread runs as it stands. What waits makes others of its loop wait."""
+        waiting: dict[tuple[Loop, ...], bool] = {}
+
+        def waits(loops: tuple[Loop, ...]) -> bool:
+            if loops not in waiting:
+                beside = (s for placed in group.members for s in placed.unit.statements if s.loops == loops)
+                waiting[loops] = any(self._waits(each, loops[-1], scope) for each in beside)
+            return waiting[loops]
+
+        def one(statement: Statement) -> float:
+            lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
+            loops = [lp for lp in statement.loops[len(scope.host) :] if not is_short_loop(lp.lower, lp.upper, lp.step)]
+            if not loops:
+                return lanes
+            nest = CpuNest(loops[-1].iterator, loops[-2].iterator if len(loops) > 1 else "", own=tuple(loops))
+            if scope.reassociate and nest.has_lanes(statement) and may_reorder(statement, True):
+                return 1.0
+            return 1.0 if nest.is_vector(statement) and not waits(statement.loops) else lanes
+
+        return one
+
+    def _waits(self, statement: Statement, loop: Loop, scope: Scope) -> bool:
+        """Does an iteration of one of the statement's loops need what one before it did, the loops around it standing still?"""
+        depth = statement.loops.index(loop)
+        for d in scope.touching((statement.id,)):
+            source, sink = self.program.statement(d.source), self.program.statement(d.sink)
+            if order_is_free(d, source, scope.reassociate) or not (
+                source.loops[: depth + 1] == sink.loops[: depth + 1] == statement.loops[: depth + 1]
+            ):
+                continue
+            same = equate(d.relation, [(k, k) for k in range(depth)])
+            if not same.subtract(equate(same, [(depth, depth)])).is_empty():
+                return True
+        return False
 
     def have_short(self, group: Group, dim: str) -> bool:
         """Do some members have many times the iterations of others along a dimension? Only where all of
@@ -363,7 +402,7 @@ class CostModel:
                     else:
                         read = max(read, moved)
                     if nest is not None:
-                        runs = self.trips(nest.held(access))
+                        runs = self.trips(nest.held(access)) * nest.room(access)
                         held = max(held, runs * (STRIP if nest.strips else 1))
             if self.written_inside(placed.unit.ids, group, array):
                 read = 0.0

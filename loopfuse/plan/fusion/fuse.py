@@ -50,7 +50,7 @@ from loopfuse.plan.units.scattered import Scattered, find_scattered
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
-APART = 0.5
+APART = 0.9
 """Loops that are taken apart pass values through memory that were in registers: so much of the time of one thread must launches of
 the parts take at most. (Smith-Waterman, half of which is parallel along a row, took twice as long.)"""
 

@@ -25,6 +25,10 @@ APART_ROWS = 1.75
 """The same of rows that do not follow each other in memory, planes apart: each starts in another page. (A plane's rows of 1 to 4 KiB,
 written or copied on an EPYC: 1.5 to 1.9; of 16 KiB 1.1. Arrays of three dimensions have no longer ones, mostly.)"""
 
+SETS = 16.0
+"""How much of a cache rows take that lie planes apart: where a plane is a multiple of 4 KiB, as those of many sizes are, they
+share few of its sets. (128 planes of 128 x 128, on an EPYC: no row stayed in 1 MB from one loop to the next.)"""
+
 MIXED = 4.0
 """How many instructions more a statement takes that asks at each point whether it is its turn."""
 
@@ -73,6 +77,11 @@ class CpuNest:
     def has_lanes(self, statement: Statement) -> bool:
         """Would its iterations be lanes of vectors if a sum might be added up in another order?"""
         return self.waits(statement) and self.price(statement) == IN_TURN
+
+    def room(self, access: Access) -> float:
+        """How many times what it uses the access takes of a cache until it is used again."""
+        leaps = any(_leaps(access, loop.iterator) for loop in self.own[:-1])
+        return SETS if leaps else 1.0
 
     def moved(self, access: Access, is_write: bool) -> float:
         """How many times what it uses the access moves."""

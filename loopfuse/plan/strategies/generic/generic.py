@@ -165,7 +165,7 @@ def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) ->
         nodes = (Loop(lane, integer(0), integer(1), 1, Where.BLOCK, body),)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.GRID, nodes),)
     else:
-        body = _in_lanes(body, group, site)
+        body = split_inner(_in_lanes(body, group, site), site.names.fresh)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.THREAD, body),)
     return Launch(name, "generic", labels, nodes)
 

@@ -97,6 +97,10 @@ class Body:
         return any(buffer.name == a.place.array for buffer in self.memory)
 
 
+def _is_serial(node: TreeNode) -> bool:
+    return isinstance(node, Loop) and node.mapping is Where.SERIAL
+
+
 class _Other(Exception):
     """The nodes have another form."""
 
@@ -110,23 +114,29 @@ def read_body(group: Group, site: Site) -> Body | None:
     if not any(s.reduction or may_recur(s) for p in group.members for s in p.unit.statements):
         return None
     nodes, names = symbolic_body(group, site)
-    try:
-        return _read(group, site, names, nodes)
-    except _Other:
-        return None
-
-
-def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> Body:
-    assert group.scope is not None
     loops = [number for number, node in enumerate(nodes) if isinstance(node, Loop)]
-    if len(loops) != 1:
-        raise _Other
-    before, loop, after = tuple(nodes[: loops[0]]), nodes[loops[0]], tuple(nodes[loops[0] + 1 :])
+    if len(loops) > 1 and not (site.device == "cpu" and group.dims):
+        return None
+    for number in loops:
+        try:
+            return _read(group, site, names.copy(), nodes, number)
+        except _Other:
+            continue
+    return None
+
+
+def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode], number: int) -> Body:
+    """The same, where the loop is the one of that number. Others stand before and after it where one worker runs them all."""
+    assert group.scope is not None
+    before, loop, after = tuple(nodes[:number]), nodes[number], tuple(nodes[number + 1 :])
     assert isinstance(loop, Loop)
     bounds = (loop.lower, loop.upper)
     if loop.mapping is not Where.SERIAL or any(iterators(each) or loads(each) for each in bounds):
         raise _Other
-    if not all(isinstance(each, Compute | Guard) for each in walk_nodes((*before, *loop.body, *after))):
+    by_worker = site.device == "cpu" and bool(group.dims)
+    if not all(isinstance(each, Compute | Guard) for each in walk_nodes(loop.body)):
+        raise _Other
+    if not all(isinstance(each, Compute | Guard) or (by_worker and _is_serial(each)) for each in walk_nodes((*before, *after))):
         raise _Other
     inside = {n.statement: site.program.statement(n.statement) for n in walk_nodes(loop.body) if isinstance(n, Compute)}
     iterator = _iterator(group, tuple(inside.values()))
@@ -138,7 +148,7 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
     if runs.keys() != carried:
         raise _Other
     if carried:
-        (place,) = (number for number, node in enumerate(nodes) if isinstance(node, Loop))
+        place = len(nodes) - len(after) - 1
         before, loop = tuple(nodes[:place]), nodes[place]
         assert isinstance(loop, Loop)
     each = map_expressions(loop.body, lambda expr: substitute(expr, {loop.var: Iter(PLACE)}))
@@ -150,7 +160,8 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
         raise _Other
     _check_private(each, accumulators, before, names)
     own = {a.place.array for a in accumulators}
-    _check_around(group, before, after, {*inside}, own | {inside[id].target.array for id in carried}, names, site.device == "gpu" or bool(group.dims))
+    if not by_worker:
+        _check_around(group, before, after, {*inside}, own | {inside[id].target.array for id in carried}, names, site.device == "gpu")
     needed = running.feeding | frozenset(running.updates)
     kept = {n.target.array for n in walk_nodes(each) if isinstance(n, Compute) and n.statement in running.feeding}
     if not all(isinstance(names.buffers[name].home, Register) for name in kept):

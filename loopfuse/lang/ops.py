@@ -326,7 +326,7 @@ def price(name: str, dtype: DType, device: str) -> float:
 
 
 _WIDENED = {DType.F16: 2.0, DType.BF16: 2.0}
-_ROUNDED = {DType.F16: 3.0, DType.BF16: 12.0}
+_ROUNDED = {DType.F16: 4.0, DType.BF16: 12.0}
 """Conversions on a CPU: f16's are instructions of most, bf16's our own (`codegen/mlir/half.py`)."""
 
 

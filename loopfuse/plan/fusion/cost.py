@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from loopfuse.base.machine import IN_CACHE, VECTOR, Machine
 from loopfuse.lang.index import evaluate_index
-from loopfuse.lang.linear import linear
+from loopfuse.lang.linear import linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
-from loopfuse.lang.walk import iterators, loads, symbols
+from loopfuse.lang.walk import iterators, loads, substitute, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, CpuNest, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, is_short_loop
@@ -282,7 +282,8 @@ class CostModel:
         if self.device == "gpu" or group.legality is not Legality.INDEPENDENT or not group.dims:
             return lambda statement: 1.0
         dims = self.dims(group)
-        mixed, short = have_mixed_steps(group, dims[-1]), self.have_short(group, dims[-1])
+        mixed = have_mixed_steps(group, dims[-1])
+        short = self.have_short(group, dims[-1]) or self.may_meet(group, dims[-1])
         nests = {s.id: find_nest(group, s, dims) for placed in group.members for s in placed.unit.statements}
         in_strips = any(nest is not None and nest.strips for nest in nests.values())
         reorders = self._team is not None and not in_strips and group.scope is not None and group.scope.reassociate
@@ -334,6 +335,29 @@ class CostModel:
             if not same.subtract(equate(same, [(depth, depth)])).is_empty():
                 return True
         return False
+
+    def may_meet(self, group: Group, dim: str) -> bool:
+        """Does the group write an array that it also reads where LLVM cannot tell that iterations along a dimension do not
+        meet: at one element for all of them, or in a row that is no linear function of iterators? Then there are no vectors."""
+        written: dict[str, set[tuple[Expr, ...]]] = {}
+        read: dict[str, set[tuple[Expr, ...]]] = {}
+        for placed in group.members:
+            at = {c.iterator: c.value() for c in placed.coordinates}
+            for s in placed.unit.statements:
+                for access in (*s.reads, s.write):
+                    place = tuple(tidy(substitute(part, at)) for part in access.load.index)
+                    (written if access is s.write else read).setdefault(access.array, set()).add(place)
+        return any(
+            place not in places and not self._is_told_apart(place, dim)
+            for name, places in written.items()
+            if not self.is_local(group, name)
+            for place in read.get(name, ())
+        )
+
+    @staticmethod
+    def _is_told_apart(place: tuple[Expr, ...], dim: str) -> bool:
+        linear_forms = [linear(part) for part in place]
+        return all(form is not None for form in linear_forms) and any(dim in iterators(part) for part in place)
 
     def have_short(self, group: Group, dim: str) -> bool:
         """Do some members have many times the iterations of others along a dimension? Only where all of

@@ -396,7 +396,7 @@ def _simplified(node: TreeNode, facts: dict[Expr, bool]) -> TreeNode:
             match expr:
                 case Binary(op="mod", left=left):
                     return left
-                case Binary(op=op, left=left, right=right):
+                case Binary(op="min" | "max" as op, left=left, right=right):
                     return left if facts[expr] == (op == "min") else right
                 case _:
                     return Const(facts[expr], DType.BOOL)

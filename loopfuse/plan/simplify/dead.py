@@ -1,20 +1,23 @@
 """Dead statements: what computes nothing the caller sees, or never runs, is not compiled.
 
-before:  t = f(x); u = g(x); out = t        after:  t = f(x); out = t
+before:  t = f(x); u = g(x); out = t; b[i] = b[i]        after:  t = f(x); out = t
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from loopfuse.lang.walk import has_checks
 from loopfuse.plan.simplify.starts import reductions_of, starts_of
-from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
 
 def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset[str]:
-    """Ids of the statements that some element the caller sees depends on."""
+    """Ids of the statements that some element the caller sees depends on, and that change one."""
     empty = frozenset(
-        s.id for s in program.statements if s.domain.intersect_params(program.context).is_empty()
+        s.id
+        for s in program.statements
+        if _changes_nothing(s) or s.domain.intersect_params(program.context).is_empty()
     )
     live = {id for by_id in dependences.live_out.values() for id in by_id}
     arguments = {a.name for a in program.arrays.values() if a.is_live_out}
@@ -38,6 +41,13 @@ def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset
         if not more:
             return frozenset(live) - empty
         live |= more
+
+
+def _changes_nothing(statement: Statement) -> bool:
+    """Does the statement store what is there?"""
+    asked = () if statement.predicate is None else (statement.predicate,)
+    same = statement.kind == "store" and statement.value == statement.target
+    return same and not has_checks(statement.target, *asked)
 
 
 def remove_dead(program: PolyProgram, live: frozenset[str]) -> PolyProgram:

@@ -193,7 +193,7 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
             element = tidy_load(substitute(a.statement.target, around))
             target, private = builder.storage(element, a.statement, around), where[a.key]
             whole = Copy(target, private) if a.statement.kind == "update" else Fold(a.op, target, private)
-            some = substitute(_some(a.statement, group, site.program), around)
+            some = substitute(_some(_first(a.statement, site.program), group, site.program), around)
             return [whole] if some == TRUE else [Guard(some, (whole,))]
 
         out += builder.in_versions((a.statement.target,), around, finish)
@@ -201,6 +201,13 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
         if not placed.coordinates:
             out += builder.unit(placed, [], {})
     return merge_guards(out)
+
+
+def _first(update: Statement, program: PolyProgram) -> Statement:
+    """What sets the element that a reduction starts from nothing (also where it then has nothing to add), or the
+    update itself, where it adds to what is there."""
+    starts = (s for s in program.statements if s.kind == "init" and s.label == update.label and update.kind == "update")
+    return next(starts, update)
 
 
 def _some(statement: Statement, group: Group, program: PolyProgram) -> Expr:

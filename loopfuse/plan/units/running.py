@@ -112,6 +112,9 @@ def _recurring(s: Statement, iterator: str) -> Load | None:
     if len(own) != 1 or iterator not in s.iterators:
         return None
     (load,) = own
+    places = [dict(access.parts)[s.target.array] for access in s.reads if access.load == load and len(access.parts) == 1]
+    if not places or any(not each.is_equal(places[0]) for each in places[1:]):
+        return None  # arms that iterations choose: each of the reads has some of them
     step = next(loop.step for loop in s.loops if loop.iterator == iterator)
     earlier = substitute(s.target, {iterator: tidy(Iter(iterator) - step)})
     assert isinstance(earlier, Load)

@@ -200,6 +200,8 @@ def _accumulator(update: Statement, recurs: bool, each: Sequence[TreeNode], run:
     if len(own) != 1:
         raise _Other  # it stands in a version for each parity of a swap
     (node,) = own
+    if node.target.dtype.is_narrow_float:
+        raise _Other  # nothing is added up in it, and partial results would be
     # A recurrence that adds to its value of the iteration before is a sum.
     op = fold_of(update.reduction) if not recurs else "sum" if is_one(slope(node.value, node.target)) else LINEAR
     count = loads(node.value).count(node.target)

@@ -51,6 +51,7 @@ DIFFERENT = {
     "sums_into_swapped": SWAP,
     "swap_filled": SWAP,
     "swap_in_recurrence": SWAP,
+    "choice_by_two_bounds": "an affine condition beside one of data is a condition of its own",
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_times_nothing": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,

@@ -154,6 +154,11 @@ class CostModel:
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
         return Estimate(seconds + launches_of(group) * machine.launch, moved, operations, threads, anew)
 
+    def seconds(self, group: Group) -> float:
+        """Seconds of one run of a group where it stands: in a loop around launches of a CPU threads are awake."""
+        in_loop = self.device == "cpu" and group.scope is not None and bool(group.scope.host)
+        return self._turn(group) if in_loop else self.group(group).seconds
+
     def moved(self, group: Group) -> dict[str, float]:
         """Bytes that a run of a group moves, of each array."""
         mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
@@ -338,19 +343,23 @@ class CostModel:
 
     def may_meet(self, group: Group, dim: str) -> bool:
         """Does the group write an array that it also reads where LLVM cannot tell that iterations along a dimension do not
-        meet: at one element for all of them, or in a row that is no linear function of iterators? Then there are no vectors."""
+        meet: at one element for all of them, or in a row that is no linear function of iterators? Then there are no vectors.
+        (Loops of a thread's own are each a loop by itself.)"""
         written: dict[str, set[tuple[Expr, ...]]] = {}
         read: dict[str, set[tuple[Expr, ...]]] = {}
         for placed in group.members:
             at = {c.iterator: c.value() for c in placed.coordinates}
+            host = len(group.scope.host) if group.scope else 0
             for s in placed.unit.statements:
+                if any(loop.iterator not in at for loop in s.loops[host:]):
+                    continue
                 for access in (*s.reads, s.write):
                     place = tuple(tidy(substitute(part, at)) for part in access.load.index)
                     (written if access is s.write else read).setdefault(access.array, set()).add(place)
         return any(
             place not in places and not self._is_told_apart(place, dim)
             for name, places in written.items()
-            if not self.is_local(group, name)
+            if self.program.arrays[name].is_argument or not self.is_local(group, name)
             for place in read.get(name, ())
         )
 

@@ -51,8 +51,8 @@ from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
 APART = 0.9
-"""Loops that are taken apart pass values through memory that were in registers: so much of the time of one thread must launches of
-the parts take at most. (Smith-Waterman, half of which is parallel along a row, took twice as long.)"""
+"""Loops that are taken apart pass values through memory that were in registers: so much of the time of one thread launches of
+the parts may take."""
 
 MAX_UNITS = 64
 """The most loops of one kernel: more would take long to plan and to assemble, and save nothing
@@ -432,8 +432,8 @@ class Planner:
             self.decisions.append(decision)
             self.note_windows(len(self.decisions) - 1, units, scope)
             return None
-        apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
-        together = self.cost.group(formed).seconds
+        apart = self.cost.seconds(group) + self.cost.seconds(single_group(unit, scope))
+        together = self.cost.seconds(formed)
         if not wanted and together > apart:
             could = recomputable_producers(units, unit, scope, self.program)
             if not could and self.streamed(units, scope) is None:
@@ -453,7 +453,7 @@ class Planner:
         if not anew or self.anew >= MAX_ANEW:
             return False
         formed = form_group(units, scope, self.program, self.needed_after(units), anew)
-        return isinstance(formed, Group) and self.cost.group(formed).seconds < together
+        return isinstance(formed, Group) and self.cost.seconds(formed) < together
 
     def merge(self, out: list[PlanItem], scope: Scope) -> None:
         """Neighbouring groups into one where the later computes anew what it reads of the earlier.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.codegen.select.value_ranges import Range, of_type, range_of, ranges_of
+from loopfuse.codegen.select.value_ranges import Range, of_type, range_of, ranges_of, rounded
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Const, Fma, Unary
 from loopfuse.tree.looptree import Compute
@@ -69,6 +71,14 @@ kernel f(a: u8[N], b: i8[N], x: f32[N], out t: f32[N], out o: f32[N]):
             if known is not None and name in arrays:
                 values = arrays[name]
                 assert (values >= known.low).all() and (values <= known.high).all(), (text, known)
+
+
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32, DType.F64])
+def test_ends_past_every_float_are_infinite(dtype: DType) -> None:
+    """Of a sum of products that grows with each turn of a loop, which has no float near it."""
+    far = Fraction(10) ** 400
+    assert [rounded(end, dtype) for end in (far, -far, 10**400)] == [math.inf, -math.inf, math.inf]
+    assert rounded(Fraction(1, 2), dtype) == rounded(0.5, dtype) == 0.5
 
 
 def test_ends_are_rounded_as_the_operation_rounds() -> None:

@@ -258,13 +258,13 @@ def _fitting(dtype: DType, low: int | float, high: int | float) -> Range | None:
 
 def rounded(value: int | float | Fraction, dtype: DType) -> float:
     """The number nearest to `value` in a float type; infinite past its limits."""
-    if dtype.is_narrow_float:
-        return round_to_narrow(float(value) if isinstance(value, Fraction) else value, dtype)
     try:
         number = float(value)
+        if dtype.is_narrow_float:
+            return round_to_narrow(value if isinstance(value, int) else number, dtype)
         return struct.unpack("<f", struct.pack("<f", number))[0] if dtype is DType.F32 else number
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _nearest(value: Fraction, dtype: DType) -> float:

@@ -45,6 +45,9 @@ class Fit:
     team: ClassVar[int] = 1
     """How many threads run one point of the group together (at least)."""
 
+    keeps_order: ClassVar[bool] = True
+    """Does a thread run the statements of a point as the program does, so that an array of its own may be a register?"""
+
     @property
     def waiting(self) -> float:
         """How many times as long as a sweep over as many bytes its memory takes."""

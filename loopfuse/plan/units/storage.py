@@ -125,6 +125,7 @@ def _place(
     }.values()
     if not zeroed and all(
         {s.id for s in inside} == ids
+        and (group.fit is None or group.fit.keeps_order or array.kind == "scalar")
         and not _is_combined(array.name, group)
         and not any(s.id in group.recomputed for s in inside)
         and _fits_register(array, inside, group, [d for d in flows if d.sink in ids])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 from loopfuse.base.machine import Machine
 from loopfuse.lang.nodes import Expr, integer
@@ -74,6 +75,7 @@ class AffineFit(Fit):
     group: Group
     order: Order
     nodes: tuple[ScanNode, ...]
+    keeps_order: ClassVar[bool] = False
 
     @property
     def launches(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

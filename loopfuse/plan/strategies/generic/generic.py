@@ -165,7 +165,8 @@ def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) ->
         nodes = (Loop(lane, integer(0), integer(1), 1, Where.BLOCK, body),)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.GRID, nodes),)
     else:
-        body = split_inner(_in_lanes(body, group, site), site.names.fresh)
+        if site.teams:  # (running values are put in registers first)
+            body = split_inner(_in_lanes(body, group, site), site.names.fresh)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.THREAD, body),)
     return Launch(name, "generic", labels, nodes)
 

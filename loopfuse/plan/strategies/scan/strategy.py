@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.plan.mapping.interior import split_inner
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
@@ -109,7 +110,8 @@ class ScanFit(Fit):
         def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             plan = plan_map if self.group.legality is Legality.INDEPENDENT and self.group.dims else plan_serial
             launch = plan(self.group, replace(site, teams=False), name, labels)
-            return (replace(launch, body=in_registers(launch.body, self.body.carried, site.names)[0]),)
+            nodes, _ = in_registers(launch.body, self.body.carried, site.names)
+            return (replace(launch, body=split_inner(nodes, site.names.fresh) if self.device == "cpu" else nodes),)
 
         def at_once(threads: int) -> Writer:
             return lambda site, name, labels: (

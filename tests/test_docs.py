@@ -105,7 +105,7 @@ def test_the_install_lines_are_one_line_each() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path

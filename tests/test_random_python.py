@@ -40,6 +40,7 @@ DIFFERENT = {
     "windows_depthwise": "`.zero` is a condition",
     "lines_chain": "`.zero` is a condition",
     "fuzz_makes_no_window": "`.zero` is a condition",
+    "lanes_beside_a_fixed_choice": "`.zero` is a condition",
     "fuzz_minimum_of_earlier_elements": "a sum in one arm of a conditional is made before it",
     "fuzz_mirrored_two_ways": "a const parameter is a constant of the enclosing scope",
     "fuzz_output_far_behind": "`.zero` is a condition",

@@ -178,6 +178,15 @@ def symbols(expr: Expr) -> frozenset[str]:
     return frozenset(node.name for node in walk_expr(expr) if isinstance(node, Symbol))
 
 
+def is_alike(one: Expr, other: Expr) -> bool:
+    """Are they written alike, to the sign of a zero? (For Python, and so for `==`, 0.0 is -0.0.)"""
+    return one == other and all(
+        repr(a.value) == repr(b.value)
+        for a, b in zip(walk_expr(one), walk_expr(other), strict=True)
+        if isinstance(a, Const) and isinstance(b, Const)
+    )
+
+
 def has_checks(*exprs: Expr) -> bool:
     """Is something in the expressions checked when it runs, as a subscript from data is?"""
     return any(isinstance(part, Call) and part.function == "inside" for expr in exprs for part in walk_expr(expr))

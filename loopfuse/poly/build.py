@@ -39,7 +39,7 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import children, has_checks, iterators, loads, walk_stmts, with_children
+from loopfuse.lang.walk import children, has_checks, is_alike, iterators, loads, walk_stmts, with_children
 from loopfuse.poly import isl
 from loopfuse.poly.edges import lower_load
 from loopfuse.poly.model import KEPT, Access, Array, IslMap, IslSet, Loop, PolyProgram, Statement
@@ -521,7 +521,7 @@ class _Builder:
                     return self._lower_mode(plain, where, scope, name, reads)
                 reads.append(self._access(plain, where, scope, name))
                 return plain
-            case Select(condition=condition, then=then, otherwise=otherwise) if then == otherwise and not has_checks(condition):
+            case Select(condition=condition, then=then, otherwise=otherwise) if is_alike(then, otherwise) and not has_checks(condition):
                 return self._lower(then, where, scope, name, reads)  # whatever the condition says
             case Select(condition=condition, then=then, otherwise=otherwise):
                 here = where.intersect_params(self.known)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
 
 def test_the_programs_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path)
     commands = re.findall(r"^loopfuse (compile .*--emit c)$", PAGE, re.M)
     programs = re.findall(r"^```c\n(.*?)^```$", PAGE, re.M | re.S)

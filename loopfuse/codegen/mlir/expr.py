@@ -161,7 +161,7 @@ def _index_value(emitter: Emitter, expr: nodes.Expr) -> Value:
     form = linear(expr, emitter.facts)
     kind, safe = emitter.width(form)
     vector = emitter.vector
-    if not vector or not mentions(form, vector):
+    if not vector or not mentions(form, vector) or not varies(emitter, expr):
         return emitter.fit(emitter.form(form, kind, safe), I64)
     builder = emitter.builder
     step = form.coefficient(vector)
@@ -420,7 +420,7 @@ def checked_access(
 
 def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> Value:
     builder, vector = emitter.builder, emitter.vector
-    if vector and mentions(place, vector):
+    if vector and mentions(place, vector) and varies(emitter, expr):
         base = place.without(vector)
         if place.coefficient(vector) != 1 or mentions(base, vector) or not _in_words(emitter, storage, base):
             return per_lane(emitter, lambda: _load(emitter, expr))

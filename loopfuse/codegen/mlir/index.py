@@ -20,7 +20,7 @@ from math import gcd, lcm
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import conjuncts
+from loopfuse.lang.walk import conjuncts, iterators, loads
 
 UNBOUNDED = 1 << 200
 
@@ -232,8 +232,9 @@ def mentions(form: Linear, name: str) -> bool:
                 return False
             case Operation(left=Linear() as left, right=Linear() as right):
                 return mentions(left, name) or mentions(right, name)
-            case Operation():
-                return True
+            case Operation(left=left):  # opaque; a load may be of a register that each lane has
+                assert not isinstance(left, Linear)
+                return bool(loads(left)) or name in iterators(left)
 
     return any(inside(atom) for atom, _ in form.terms)
 

@@ -49,7 +49,7 @@ from loopfuse.codegen.mlir.together import emit_together, note_block, note_write
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import APPROXIMATE
-from loopfuse.lang.walk import conjuncts, has_checks, iterators, loads, walk_expr
+from loopfuse.lang.walk import conjuncts, has_checks, is_alike, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
     LINEAR,
@@ -110,7 +110,9 @@ def in_one_store(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
 def _either(one: Compute, other: Compute) -> Compute | None:
     """Two statements of which one runs, as one; None where they are no such statements."""
     asked, denied = one.predicate, other.predicate
-    if asked is None or denied != nodes.Unary("not", asked, DType.BOOL) or one.target != other.target:
+    if asked is None or denied is None or one.target != other.target:
+        return None
+    if not is_alike(denied, nodes.Unary("not", asked, DType.BOOL)):
         return None
     target, parts = one.target, (asked, one.value, other.value)
     if one.atomic or other.atomic or target.array in {load.array for load in loads(asked)}:

@@ -39,7 +39,15 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import children, has_checks, is_alike, iterators, loads, walk_stmts, with_children
+from loopfuse.lang.walk import (
+    children,
+    has_checks,
+    is_alike,
+    iterators,
+    loads,
+    walk_stmts,
+    with_children,
+)
 from loopfuse.poly import isl
 from loopfuse.poly.edges import lower_load
 from loopfuse.poly.model import KEPT, Access, Array, IslMap, IslSet, Loop, PolyProgram, Statement

@@ -50,10 +50,6 @@ WEAKNESSES: dict[tuple[str, str], str] = {
     ("swap_outside_loop", "reverse"): "loops without a dependence are aligned only by equal bounds",
     ("swap_outside_loop", "shift"): "loops without a dependence are aligned only by equal bounds",
     (
-        "fuzz_two_reductions_of_one_array",
-        "shift",
-    ): "loops without a dependence are aligned only by equal bounds",
-    (
         "fuzz_mirrored_under_conditions",
         "reverse",
     ): "loops without a dependence are aligned only by equal bounds",

@@ -39,15 +39,7 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import (
-    children,
-    has_checks,
-    is_alike,
-    iterators,
-    loads,
-    walk_stmts,
-    with_children,
-)
+from loopfuse.lang.walk import children, iterators, loads, walk_stmts, with_children
 from loopfuse.poly import isl
 from loopfuse.poly.edges import lower_load
 from loopfuse.poly.model import KEPT, Access, Array, IslMap, IslSet, Loop, PolyProgram, Statement
@@ -529,17 +521,9 @@ class _Builder:
                     return self._lower_mode(plain, where, scope, name, reads)
                 reads.append(self._access(plain, where, scope, name))
                 return plain
-            case Select(condition=condition, then=then, otherwise=otherwise) if is_alike(then, otherwise) and not has_checks(condition):
-                return self._lower(then, where, scope, name, reads)  # whatever the condition says
             case Select(condition=condition, then=then, otherwise=otherwise):
-                here = where.intersect_params(self.known)
-                holds = scope.reader.condition(condition, here)
-                if holds is not None and not loads(condition) and not here.is_empty():
-                    if here.is_subset(holds):
-                        return self._lower(then, where, scope, name, reads)
-                    if here.is_disjoint(holds):
-                        return self._lower(otherwise, where, scope, name, reads)
                 test = self._lower(condition, where, scope, name, reads)
+                holds = scope.reader.condition(condition, where.intersect_params(self.known))
                 first, second = where, where
                 if _has_load(then) or _has_load(otherwise):
                     possible = self._bound(condition, scope, where, surely=False)

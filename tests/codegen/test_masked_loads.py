@@ -16,13 +16,13 @@ from loopfuse.codegen.targets.native import optimize_llvm
 V4 = Target("cpu", "x86-64-v4")
 TRIPLE = "x86_64-unknown-linux-gnu"
 SMALLEST = """
-const W: f64[3] = [0.25, 0.5, 0.25]
+const W: i64[3] = [1, 2, 3]
 const OFF: i32[3] = [-1, 0, 2]
-kernel k(b: f64[N], out w: f64[1]):
+kernel k(b: i64[N], out w: i64[1]):
     w[0] = min(p in 0..N: sum(q in 0..3: W[q] * b.zero[p + OFF[q]]))
 """
-BARE = re.compile(r"\tvmovup[sd]\t-8\(\S+, %[xyz]mm\d+$", re.MULTILINE)
-KEPT = re.compile(r"\tvmovup[sd]\t-8\(\S+, %[xyz]mm\d+ \{%k\d\} \{z\}$", re.MULTILINE)
+BARE = re.compile(r"\tvmovdqu64\t-8\(\S+, %[xyz]mm\d+$", re.MULTILINE)
+KEPT = re.compile(r"\tvmovdqu64\t-8\(\S+, %[xyz]mm\d+ \{%k\d\} \{z\}$", re.MULTILINE)
 LOAD = """\
 define {kind} @f(ptr %p, {mask} %m) {{
 entry:

@@ -337,11 +337,11 @@ ROWS = [
     Row("stages in one launch's order swapped", "l2norm gpu", "folded before they are there",
         launches(lambda body: body[::-1])),
     Row("accumulator of a lane forgotten", "l2norm cpu", "lanes 1..15 instead of 1..16 folded",
-        bounds("l_2", upper="15")),
+        bounds("l_3", upper="15")),
     Row("rest of the elements twice", "l2norm cpu", "the rest starts 16 early",
         put("serial for i in", lambda node: (replace(node, lower=plus(node.lower, -16)),))),
     Row("a partial result a chunk early", "l2norm cpu", "stored before the lanes are folded",
-        before("copy total_partial[ib]", "unrolled for l_2")),
+        before("copy total_partial[ib]", "unrolled for l_3")),
     # ------------------------------------------------ saxpy: a fast path for aligned arrays
     Row("vector over the end", "saxpy gpu", "wherever one element is left",
         rewrite("if ib * 2048 + it * 4 + p_1 * 1024", "ib * 2048 + it * 4 + p_1 * 1024 + 4",

@@ -55,7 +55,7 @@ def test_marks(value: str, expected: list[bool]) -> None:
 def test_what_is_asked_of_sizes_counts() -> None:
     assert marks("c[i] = b[i] if m[i] > 0.0 else 2.0") == [True]  # N <= M is asked of every call
     assert marks("c[i] = b[i] if i < M else 2.0") == [False]
-    assert marks("c[i] = b[i] if i < M else 2.0", "    assume N <= M\n") == []  # it is b[i] then
+    assert marks("c[i] = b[i] if i < M else 2.0", "    assume N <= M\n") == [True]
 
 
 def test_a_tree_may_not_be_more_eager_than_the_program() -> None:

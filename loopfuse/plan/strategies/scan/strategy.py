@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.plan.mapping.interior import split_inner
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
@@ -110,8 +109,7 @@ class ScanFit(Fit):
         def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             plan = plan_map if self.group.legality is Legality.INDEPENDENT and self.group.dims else plan_serial
             launch = plan(self.group, replace(site, teams=False), name, labels)
-            nodes, _ = in_registers(launch.body, self.body.carried, site.names)
-            return (replace(launch, body=split_inner(nodes, site.names.fresh) if self.device == "cpu" else nodes),)
+            return (replace(launch, body=in_registers(launch.body, self.body.carried, site.names)[0]),)
 
         def at_once(threads: int) -> Writer:
             return lambda site, name, labels: (

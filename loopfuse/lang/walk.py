@@ -12,6 +12,7 @@ from operator import is_
 from typing import Any, assert_never
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
@@ -189,7 +190,7 @@ def is_alike(one: Expr, other: Expr) -> bool:
 
 def has_checks(*exprs: Expr) -> bool:
     """Is something in the expressions checked when it runs, as a subscript from data is?"""
-    return any(isinstance(part, Call) and part.function == "inside" for expr in exprs for part in walk_expr(expr))
+    return any(is_checked(part) for expr in exprs for part in walk_expr(expr))
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

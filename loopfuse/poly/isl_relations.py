@@ -26,6 +26,12 @@ def equate(relation: Any, pairs: Iterable[tuple[int, int]]) -> Any:
     return relation
 
 
+def carried_at(relation: Any, depth: int) -> Any:
+    """The part of `relation` that the loop at `depth` carries: the loops around it stand still, and it does not."""
+    same = equate(relation, [(k, k) for k in range(depth)])
+    return same.subtract(equate(same, [(depth, depth)]))
+
+
 def is_equal_along(relation: Any, p: int, q: int) -> bool:
     """Every pair of `relation` has input dimension p equal to output dimension q."""
     check_time()

@@ -38,7 +38,7 @@ from loopfuse.lang.index import FALSE, TRUE, is_checked
 from loopfuse.lang.linear import constant_value, interval, same_index
 from loopfuse.lang.nodes import Binary, Const, Load
 from loopfuse.lang.slope import is_one, slope
-from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
+from loopfuse.lang.walk import has_checks, iterators, loads, substitute, walk_expr
 from loopfuse.poly import isl
 from loopfuse.poly.collapse import may_collapse
 from loopfuse.poly.deps import flow_of_read, names_one_place
@@ -411,7 +411,7 @@ class _Checker:
             leaf.rotated is not None
             and statement.predicate is None
             and all(map(is_own, (node.target, *loads(node.value))))
-            and not any(is_checked(part) for part in walk_expr(node.value))
+            and not has_checks(node.value)
             and not any(
                 isinstance(part, Binary) and part.op in ("floordiv", "mod") and part.dtype.is_integer
                 for part in walk_expr(node.value)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import coefficients
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.lang.walk import walk_expr
+from loopfuse.lang.walk import has_checks, walk_expr
 from loopfuse.poly import isl
 from loopfuse.proof.accesses import Read, Write
 from loopfuse.proof.events import Leaf, Undecided
@@ -74,7 +73,7 @@ class Needs:
         if target in self.folded:
             return False
         expressions = node_expressions(leaf.node)
-        if any(is_checked(part) for expr in expressions for part in walk_expr(expr)):
+        if has_checks(*expressions):
             return False  # of junk, a subscript would be reported as outside its array
         home = self.values.events.buffers[target].home
         return isinstance(home, Window | Lanes | Register) or modulus_of(home) > 0

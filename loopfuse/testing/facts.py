@@ -125,7 +125,7 @@ def carried_by(
     from loopfuse.plan.fusion.explanations import find_witness
     from loopfuse.plan.units.forest import order_is_free
     from loopfuse.plan.units.groups import Refusal
-    from loopfuse.poly.isl_relations import equate
+    from loopfuse.poly.isl_relations import carried_at
 
     program, dependences = subject.planned.program, subject.planned.dependences
     depths = {(s.id, depth): s for s, depth in loops}
@@ -139,9 +139,7 @@ def carried_by(
                 continue
             if sink.loops[depth].iterator != source.loops[depth].iterator:
                 continue
-            same = equate(one.relation, [(k, k) for k in range(depth)])
-            bad = same.subtract(equate(same, [(depth, depth)]))
-            bad = bad.intersect_params(program.context)
+            bad = carried_at(one.relation, depth).intersect_params(program.context)
             if bad.is_empty():
                 continue
             witness = find_witness(program, one, Refusal("", one, bad))

@@ -83,7 +83,7 @@ def test_the_instructions_are_the_same_without(
 def test_no_path_gets_into_the_output() -> None:
     here = ptx_of("unsharp", "sm_90", "unsharp.lf")
     assert re.findall(r'\.file\s+1 "(.*)"', here) == ["unsharp.lf"]
-    for name in ("examples/unsharp.lf", "/home/someone/work/unsharp.lf", "../unsharp.lf"):
+    for name in ("examples/unsharp.lf", "/elsewhere/unsharp.lf", "../unsharp.lf"):
         assert ptx_of("unsharp", "sm_90", name) == here
 
 

@@ -24,7 +24,7 @@ from loopfuse.plan.units.forest import Scope, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
-from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.isl_relations import carried_at
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
 
 LARGE = 4096
@@ -336,8 +336,7 @@ class CostModel:
                 source.loops[: depth + 1] == sink.loops[: depth + 1] == statement.loops[: depth + 1]
             ):
                 continue
-            same = equate(d.relation, [(k, k) for k in range(depth)])
-            if not same.subtract(equate(same, [(depth, depth)])).is_empty():
+            if not carried_at(d.relation, depth).is_empty():
                 return True
         return False
 

@@ -6,7 +6,7 @@ from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.plan.fusion.explanations import find_witness, witness_in_words
 from loopfuse.plan.units.forest import order_is_free
 from loopfuse.plan.units.groups import Refusal
-from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.isl_relations import carried_at
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 
 
@@ -29,8 +29,7 @@ def check_parallel_loops(
 
 def _carried(dependence: Dependence, depth: int):
     """The instances the loop at `depth` carries, or None."""
-    same = equate(dependence.relation, [(k, k) for k in range(depth)])
-    moving = same.subtract(equate(same, [(depth, depth)]))
+    moving = carried_at(dependence.relation, depth)
     return None if moving.is_empty() else moving
 
 

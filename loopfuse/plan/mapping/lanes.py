@@ -31,7 +31,7 @@ from loopfuse.lang.walk import (
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group
-from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.isl_relations import carried_at
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -238,8 +238,7 @@ def _is_free(body: Sequence[Compute], group: Group, program: PolyProgram) -> boo
         if order_is_free(d, statements[d.source], group.scope.reassociate):
             own |= {d.source}
             continue
-        same = equate(d.relation, [(k, k) for k in range(depth - 1)])
-        if not same.subtract(equate(same, [(depth - 1, depth - 1)])).is_empty():
+        if not carried_at(d.relation, depth - 1).is_empty():
             return False
     # Where the analysis gave up, it does not know of them either.
     return own >= {node.statement for node in body if statements[node.statement].reduction}

@@ -61,6 +61,9 @@ STORAGE: dict[DType, Scalar] = {
 VALUE: dict[DType, Scalar] = {**STORAGE, DType.BOOL: I1}
 """How each dtype is computed with."""
 
+Scope = tuple[int, tuple[int, ...]]
+"""The scope of an access, and those of accesses that never meet it while the loop around runs."""
+
 GLOBAL, WORKGROUP = "global", "workgroup"
 """Memory of a GPU."""
 
@@ -247,13 +250,13 @@ class Builder:
         self.allocas.append(operation)
         return operation.results[0]
 
-    def load(self, source: Value, index: Value) -> Value:
+    def load(self, source: Value, index: Value, scope: Scope | None = None) -> Value:
         """`memref.load source[index]`."""
-        return self.add(Operation("memref.load", (source, index), (source.type.element_type,)))
+        return self.add(Operation("memref.load", (source, index), (source.type.element_type,), _scoped(scope)))
 
-    def store(self, value: Value, target: Value, index: Value) -> None:
+    def store(self, value: Value, target: Value, index: Value, scope: Scope | None = None) -> None:
         """`memref.store value, target[index]`."""
-        self.block.add(Operation("memref.store", (value, target, index)))
+        self.block.add(Operation("memref.store", (value, target, index), (), _scoped(scope)))
 
     def prefetch(self, source: Value, index: Value) -> None:
         """`memref.prefetch source[index]`."""
@@ -271,14 +274,20 @@ class Builder:
         group = self.add(Operation("nvgpu.device_async_create_group", (), (TOKEN,)))
         self.block.add(Operation("nvgpu.device_async_wait", (group,), (), {"pending": pending}))
 
-    def vector_load(self, source: Value, index: Value, lanes: int, alignment: int) -> Value:
+    def vector_load(
+        self, source: Value, index: Value, lanes: int, alignment: int, scope: Scope | None = None
+    ) -> Value:
         """`vector.load`, of `alignment` bytes where that is more than an element's (else 0)."""
         kind = vector_type(source.type.element_type, lanes)
-        return self.add(Operation("vector.load", (source, index), (kind,), _alignment(alignment)))
+        properties = {**_alignment(alignment), **_scoped(scope)}
+        return self.add(Operation("vector.load", (source, index), (kind,), properties))
 
-    def vector_store(self, value: Value, target: Value, index: Value, alignment: int) -> None:
+    def vector_store(
+        self, value: Value, target: Value, index: Value, alignment: int, scope: Scope | None = None
+    ) -> None:
         """`vector.store`, with `alignment` as in `vector_load`."""
-        self.block.add(Operation("vector.store", (value, target, index), (), _alignment(alignment)))
+        properties = {**_alignment(alignment), **_scoped(scope)}
+        self.block.add(Operation("vector.store", (value, target, index), (), properties))
 
     def broadcast(self, value: Value, lanes: int) -> Value:
         """`vector.broadcast` of a scalar."""
@@ -321,8 +330,9 @@ class Builder:
         upper: Value,
         step: Value,
         body: Callable[[Value], None],
+        scopes: Sequence[int] = (),
     ) -> None:
-        """`scf.for` without carried values; `body` gets the iterator."""
+        """`scf.for` without carried values; `body` gets the iterator. `scopes`: those that accesses inside are of."""
         block = Block((lower.type,))
 
         def run() -> None:
@@ -330,7 +340,8 @@ class Builder:
             self.block.add(Operation("scf.yield"))
 
         self.into(block, run)
-        self.block.add(Operation("scf.for", (lower, upper, step), blocks=(block,)))
+        properties = {"scopes": tuple(scopes)} if scopes else {}
+        self.block.add(Operation("scf.for", (lower, upper, step), properties=properties, blocks=(block,)))
 
     def carry(
         self,
@@ -372,6 +383,10 @@ class Builder:
         operation = Operation("scf.if", (condition,), () if kind is None else (kind,), blocks=arms)
         self.block.add(operation)
         return operation.results[0] if kind is not None else None
+
+
+def _scoped(scope: Scope | None) -> dict[str, Scope]:
+    return {} if scope is None else {"scope": scope}
 
 
 def _alignment(alignment: int) -> dict[str, int]:

@@ -111,7 +111,8 @@ def load(writer: Writer, operation: Operation) -> None:
     kind = operation.results[0].type
     writer.define(
         operation,
-        f"load {writer.kind(kind)}, {pointer} {place}, align {alignment_of(writer, operation, kind)}",
+        f"load {writer.kind(kind)}, {pointer} {place}, align {alignment_of(writer, operation, kind)}"
+        f"{writer.scoped(operation.properties.get('scope'))}",
     )
 
 
@@ -130,7 +131,8 @@ def store(writer: Writer, operation: Operation) -> None:
     value, target, index = operation.operands
     place, pointer = address_of(writer, target, index)
     align = alignment_of(writer, operation, value.type)
-    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}")
+    scope = writer.scoped(operation.properties.get("scope"))
+    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}{scope}")
 
 
 _ATOMICS = {"assign": "xchg", "addi": "add", "mins": "min", "maxs": "max", "minu": "umin", "maxu": "umax"}

@@ -77,6 +77,7 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
         head.append('attributes #3 = { nounwind "prefer-vector-width"="512" }')
     if writer.is_rare:
         head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
+    head += writer.scope_text()
     head += writer.debug.text()
     return "\n".join(head) + "\n"
 
@@ -99,7 +100,7 @@ def _top(writer: Writer, operation: Operation) -> None:
 def _function(writer: Writer, operation: Operation) -> None:
     """A function or kernel."""
     block = operation.blocks[0]
-    writer.names, writer.count = {}, 0
+    writer.names, writer.scopes, writer.count = {}, {}, 0
     writer.in_kernel = operation.name == "gpu.func"
     attributes = operation.properties.get("arg_attrs")
     arguments: list[str] = []
@@ -182,6 +183,7 @@ def _for(writer: Writer, operation: Operation) -> None:
     block = operation.blocks[0]
     head, body, done = writer.fresh_labels("head", "body", "done")
     before = writer.label
+    writer.declare_scopes(operation.properties.get("scopes", ()))
     kind = writer.kind(lower.type)
     writer.lines.append(f"  br label %{head}")
     writer.start(head)

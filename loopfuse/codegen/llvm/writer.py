@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm.debug_info import DebugInfo
 from loopfuse.codegen.llvm.device import Device
 from loopfuse.codegen.llvm.types import llvm_type
+
+SCOPES, LISTS = 1_000_001, 2_000_000
+"""Where the numbers of metadata start: of scopes (their domain's comes before), and of lists of scopes."""
 
 
 @dataclass(slots=True)
@@ -38,7 +42,13 @@ class Writer:
     """A function takes the widest vectors that there are."""
     is_rare: bool = False
     """A branch says that it is rarely taken."""
+    scopes: dict[int, int] = field(default_factory=dict[int, int])
+    """The numbers of the metadata of the function's scopes, by theirs."""
+    lists: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    """The same of lists of such numbers, of the whole module."""
     debug: DebugInfo = field(default_factory=DebugInfo)
+    total: int = 0
+    """Scopes of the module."""
     place: str = ""
     """What ends a line: the source place of the last operation that had one."""
 
@@ -77,6 +87,34 @@ class Writer:
         """What ends a branch whose first way is rarely taken."""
         self.is_rare = True
         return ", !prof !999999"
+
+    def declare_scopes(self, numbers: Sequence[int]) -> None:
+        """Scopes of accesses that do not meet, from here on, until they are declared again."""
+        for number in numbers:
+            known = self.scopes.setdefault(number, SCOPES + self.total)
+            self.total += 1
+            self.lines.append(f"  call void @llvm.experimental.noalias.scope.decl(metadata !{self._list((known,))})")
+
+    def scoped(self, scope: tuple[int, tuple[int, ...]] | None) -> str:
+        """What ends an access of a scope."""
+        if scope is None:
+            return ""
+        own, others = self._list((self.scopes[scope[0]],)), self._list(tuple(self.scopes[each] for each in scope[1]))
+        return f", !alias.scope !{own}, !noalias !{others}"
+
+    def _list(self, numbers: tuple[int, ...]) -> int:
+        return self.lists.setdefault(numbers, LISTS + len(self.lists))
+
+    def scope_text(self) -> list[str]:
+        """The metadata of all scopes: a domain, the scopes, lists of them."""
+        if not self.total:
+            return []
+        domain = SCOPES - 1
+        lines = [f"!{domain} = distinct !{{!{domain}}}"]
+        lines += [f"!{SCOPES + k} = distinct !{{!{SCOPES + k}, !{domain}}}" for k in range(self.total)]
+        for numbers, known in self.lists.items():
+            lines.append(f"!{known} = !{{{', '.join(f'!{each}' for each in numbers)}}}")
+        return lines
 
     def fresh_labels(self, *names: str) -> list[str]:
         """Labels of one number that no block has."""

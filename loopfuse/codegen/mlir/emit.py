@@ -13,7 +13,7 @@ from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken, buffer_size, not_lowered, walk_nodes
-from loopfuse.codegen.build import I8, I32, I64, INDEX, STORAGE, Builder
+from loopfuse.codegen.build import I8, I32, I64, INDEX, STORAGE, Builder, Scope
 from loopfuse.codegen.ir import IntegerType, Place, Value
 from loopfuse.codegen.mlir.index import (
     UNBOUNDED,
@@ -112,6 +112,8 @@ class Emitter:
         self.halves = Halves()
         self.packed: frozenset[str] = frozenset()  # buffers in words
         self.subscripts = 0
+        self.scopes = 0  # of accesses that do not meet, in all loops so far
+        self.scope_of: Callable[[nodes.Load], Scope | None] = lambda _: None  # in the loop at hand
         self.error: Value | None = None  # where the first bad subscript is noted
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0
         self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
@@ -365,6 +367,8 @@ class Emitter:
             value = self.builder.compare("ne", value, self.builder.constant(0, I8))
         self.symbols[name] = value
         self.facts.bounds[name] = self.facts.small if is_size else UNBOUNDED
+        if is_size:
+            self.facts.sizes.add(name)
 
 
 def _is_opaque(form: Linear) -> bool:

@@ -426,13 +426,12 @@ def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Lin
             return per_lane(emitter, lambda: _load(emitter, expr))
         if storage.is_packed:
             return load_halves(builder, storage.memref, base.constant, emitter.lanes)
-        value = builder.vector_load(
-            storage.memref, emitter.index(base), emitter.lanes, emitter.alignment(storage, base)
-        )
+        aligned, scope = emitter.alignment(storage, base), emitter.scope_of(expr)
+        value = builder.vector_load(storage.memref, emitter.index(base), emitter.lanes, aligned, scope)
     elif storage.is_packed:
         return load_half(builder, emitter.halves, storage.memref, place.constant)
     else:
-        value = builder.load(storage.memref, emitter.index(place))
+        value = builder.load(storage.memref, emitter.index(place), emitter.scope_of(expr))
     if storage.buffer.dtype is DType.BOOL:
         value = builder.compare("ne", value, builder.constant(0, value.type))
     return value
@@ -473,7 +472,7 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
         if storage.is_packed:
             store_half(builder, emitter.halves, target.array, storage.memref, place.constant, value)
             return
-        builder.store(value, storage.memref, emitter.index(place))
+        builder.store(value, storage.memref, emitter.index(place), emitter.scope_of(target))
         return
     base = place.without(vector)
     value = spread(emitter, value, emitter.lanes)
@@ -481,9 +480,8 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
         if storage.is_packed:
             store_halves(builder, storage.memref, base.constant, value)
             return
-        builder.vector_store(
-            value, storage.memref, emitter.index(base), emitter.alignment(storage, base)
-        )
+        aligned, scope = emitter.alignment(storage, base), emitter.scope_of(target)
+        builder.vector_store(value, storage.memref, emitter.index(base), aligned, scope)
         return
     lanes = iter(range(emitter.lanes))
 
@@ -493,6 +491,6 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
         if storage.is_packed:
             store_half(builder, emitter.halves, target.array, storage.memref, where.constant, one)
             return
-        builder.store(one, storage.memref, emitter.index(where))
+        builder.store(one, storage.memref, emitter.index(where), emitter.scope_of(target))
 
     each_lane(emitter, scatter)

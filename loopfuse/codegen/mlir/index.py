@@ -118,6 +118,10 @@ class Facts:
     """The variables of the SHIFTED loops around."""
     products: dict[Atom, int] = field(default_factory=dict["Atom", int])
     """Bounds of products of extents that some array has."""
+    sizes: set[str] = field(default_factory=set[str])
+    """Symbols that are never negative."""
+    ranges: dict[str, tuple[Linear, Linear]] = field(default_factory=dict[str, "tuple[Linear, Linear]"])
+    """Of the variables of the loops around, outer ones first: where they start, and what they stay below."""
 
 
 def is_index(expr: nodes.Expr) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from math import gcd, lcm
@@ -11,8 +12,9 @@ from typing import assert_never
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.build import INDEX, STORAGE
-from loopfuse.codegen.ir import Value
+from loopfuse.codegen.ir import Type, Value
 from loopfuse.codegen.mlir import division as mlir_division
+from loopfuse.codegen.mlir.apart import Scopes, nowhere, scopes_in
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
 from loopfuse.codegen.mlir.expr import (
@@ -43,6 +45,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.scalar import value_type
 from loopfuse.codegen.mlir.scans import emit_grid_scan, emit_scan
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.codegen.mlir.together import emit_together, note_block, note_write, one_of_few
@@ -79,8 +82,13 @@ FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", 
 """What folds are called in this room; of linear maps there are only those of threads together (`tree.rewrite.maps`)."""
 
 
-def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
-    """The nodes of `body`, in order."""
+def emit_body(emitter: Emitter, body: tuple[TreeNode, ...], scopes: Scopes | None = None) -> None:
+    """The nodes of `body`, in order; `scopes`: of accesses, in the body of an innermost loop."""
+    if scopes is not None and scopes.declared:
+        emitter.scope_of = scopes.find
+        emit_body(emitter, body)
+        emitter.scope_of = nowhere
+        return
     early = _found_early(emitter, body)
     for load in early:
         emitter.forget_loads()
@@ -333,6 +341,8 @@ def note_variable(emitter: Emitter, loop: Loop) -> None:
     largest = max(bound(lower, facts), bound(upper, facts))
     facts.bounds[loop.var] = largest if largest < 4 * facts.small else UNBOUNDED
     facts.divisors[loop.var] = gcd(divisor(lower, facts), loop.step)
+    facts.ranges.pop(loop.var, None)  # an inner loop's comes last
+    facts.ranges[loop.var] = lower, upper
 
 
 def emit_rotated(emitter: Emitter, loop: Loop) -> None:
@@ -413,24 +423,45 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
     kind, safe = emitter.width(lower, upper)
     builder = emitter.builder
     note_variable(emitter, loop)
+    scopes = scopes_in(emitter, loop.body, loop.var) if inside is None and not emitter.gpu else Scopes()
 
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore
         emitter.turns += 1
         with emitter.scope():
             if inside is None:
-                emit_body(emitter, loop.body)
+                emit_body(emitter, loop.body, scopes)
             else:
                 inside()
         emitter.turns -= 1
 
-    builder.loop(
-        emitter.form(lower, kind, safe),
-        emitter.form(upper, kind, safe),
-        builder.constant(loop.step, kind),
-        body,
-    )
+    start, end = emitter.form(lower, kind, safe), emitter.form(upper, kind, safe)
+    with read_before(emitter, scopes, start, end):
+        builder.loop(start, end, builder.constant(loop.step, kind), body, scopes.declared)
     del emitter.variables[loop.var]
+
+
+@contextmanager
+def read_before(emitter: Emitter, scopes: Scopes, start: Value, end: Value) -> Generator[None, None, None]:
+    """before: for i: x = f(c[k]); if p(i): y[i] = x        after: v = c[k]; for i: x = f(v); if p(i): y[i] = x
+
+    LLVM makes x, and reads c[k], where p holds alone; of that it makes gathers."""
+    for load in scopes.fixed:
+        kind = value_type(load.dtype)
+
+        def read(load: nodes.Load = load) -> Value:
+            with emitter.scope():
+                return emit_value(emitter, load)
+
+        def nothing(load: nodes.Load = load, kind: Type = kind) -> Value:
+            return emitter.builder.constant(0.0 if load.dtype.is_float else 0, kind)
+
+        found = emitter.builder.branch(emitter.builder.compare("slt", start, end), read, nothing, kind)
+        assert found is not None
+        emitter.early[load] = found
+    yield
+    for load in scopes.fixed:
+        del emitter.early[load]
 
 
 def constant_range(emitter: Emitter, loop: Loop) -> range:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from loopfuse.base.machine import IN_CACHE, VECTOR, Machine
 from loopfuse.lang.index import evaluate_index
-from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.linear import constant_value, linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, substitute, symbols
@@ -52,6 +52,10 @@ array in turn, where a sweep moves through all of them at once, and its copies a
 
 STARTS = 3.0
 """Vectors of a strip that its loop would take in the time that it takes to start."""
+
+LANES_END = 256.0
+"""Iterations of a reduction in lanes that would take the time that is needed for what is left of whole vectors, and to add up the
+lanes."""
 
 FEW = 32
 """A group that touches fewer than one in so many elements of an array, as a loop over a border does, is
@@ -296,7 +300,7 @@ class CostModel:
         def one(statement: Statement) -> float:
             nest = nests[statement.id]
             if reorders and nest is not None and nest.has_lanes(statement) and may_reorder(statement, True):
-                return 1.0  # (beside strips they are priced in order, also where lanes take them)
+                return self.lanes(nest.own[-1] if nest.own else statement.loops[-1])  # (beside strips they are priced in order, also where lanes take them)
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
             if nest is None or (nest.is_vector(statement) and not (mixed or short)):
                 strip = STRIP if len(dims) == 1 else LONG_STRIP
@@ -304,6 +308,10 @@ class CostModel:
             return lanes * MIXED if mixed else lanes
 
         return one
+
+    def lanes(self, loop: Loop) -> float:
+        """How many instructions an update of an innermost loop takes in lanes, for each that a vector takes."""
+        return 1.0 + LANES_END / max(1.0, self.trips((loop,)))
 
     def _in_turn(self, group: Group, scope: Scope) -> Callable[[Statement], float]:
         """The same of a nest that one thread runs as it stands. What waits makes others of its loop wait."""
@@ -356,7 +364,7 @@ class CostModel:
                     place = tuple(tidy(substitute(part, at)) for part in access.load.index)
                     (written if access is s.write else read).setdefault(access.array, set()).add(place)
         return any(
-            place not in places and not self._is_told_apart(place, dim)
+            place not in places and not self._is_told_apart(place, dim) and not all(_are_rows_apart(place, each, dim) for each in places)
             for name, places in written.items()
             if self.program.arrays[name].is_argument or not self.is_local(group, name)
             for place in read.get(name, ())
@@ -503,6 +511,14 @@ class CostModel:
         depth = {len(s.loops) for s in users}
         host = len(group.scope.host) if group.scope else 0
         return not inner or max(depth) - host <= len(group.dims)
+
+
+def _are_rows_apart(one: tuple[Expr, ...], other: tuple[Expr, ...], dim: str) -> bool:
+    """Are these elements of rows that never meet, whatever happens along a dimension? (Code generation says so to LLVM.)"""
+    for a, b in zip(one, other, strict=True):
+        if dim not in iterators(a) | iterators(b) and (constant_value(a - b) or 0) != 0:
+            return True
+    return False
 
 
 def launches_of(group: Group) -> int:

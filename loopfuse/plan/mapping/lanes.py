@@ -2,11 +2,14 @@
 each addition.
 
 before:  for k: s = s + f(k)
-after:   for l: part[l] = 0
-         for k in 0..n // 16: for l: part[l] = part[l] + f(k * 16 + l)
-         for k in n // 16 * 16..n: part[0] = part[0] + f(k)
-         for l in 1..16: part[0] = part[0] + part[l]
+after:   for l in 0..16: part[l] = 0
+         for k in 0..n // 16: for l in 0..16: part[l] = part[l] + f(k * 16 + l)
+         for k in n // 16 * 4..n // 4: for l in 0..4: part[l] = part[l] + f(k * 4 + l)
+         for k in n // 4 * 4..n: part[0] = part[0] + f(k)
+         for l in 0..8: part[l] = part[l] + part[l + 8]        (and so on: 4, 2, 1)
          s = s + part[0]
+
+An iteration that does little waits for the addition before: then there are four times as many lanes, and one loop more.
 
 How many there are is one number for all machines and all sizes, and with it the order of a sum. Loops that turn out to
 have few iterations stay as they are: what is put together at the end would take longer.
@@ -35,11 +38,21 @@ from loopfuse.poly.isl_relations import carried_at
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.price import usual_price
 from loopfuse.tree.rewrite.independent import independent_parts
 from loopfuse.tree.walk import map_expressions, walk_nodes
 
 LANES = 16
 """Accumulators of a reduction: two vectors of f32 on most machines, so that an addition need not wait."""
+
+STRANDS = 4
+"""How many times as many lanes an iteration has that would wait for the one before: so many additions are under way."""
+
+CHEAP = 24
+"""Instructions of such an iteration, at most: what others do fills the time of an addition."""
+
+FEW = 4
+"""Lanes of what is left of whole rounds."""
 
 LEAST = 2 * LANES
 """Iterations of a loop that has lanes, at least."""
@@ -70,42 +83,58 @@ def in_lanes(
 ) -> list[TreeNode]:
     """A loop from `lower` to before `upper` with its updates in lanes; `inside` puts loops around it, and `place_of` says
     where what an update adds to lies."""
-    cells = {u.target: names.register(f"{u.target.array}_lane", u.target, LANES) for u in updates}
-    zero, size = integer(0), integer(LANES)
+    strands = STRANDS if usual_price(at(lower, {})) <= CHEAP else 1
+    cells = {u.target: names.register(f"{u.target.array}_lane", u.target, strands * LANES) for u in updates}
+    zero = integer(0)
 
     def loop(lower: Expr, upper: Expr, mapping: Where, body: Callable[[Expr], tuple[TreeNode, ...]]) -> Loop:
         var = names.fresh("c" if mapping is Where.SERIAL else "l")
         return Loop(var, lower, upper, 1, mapping, body(Iter(var)))
 
-    def lane(target: Load, number: Expr) -> Load:
-        return Load(cells[target].array, (number,), target.dtype)
+    def lanes(parts: int, width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """What `body` says of each of `parts` times `width` lanes."""
+        if parts == 1:
+            return (loop(zero, integer(width), Where.VECTOR, body),) if width > 1 else body(zero)
+        return (loop(zero, integer(parts), Where.UNROLLED, lambda k: lanes(1, width, lambda lane: body(k * width + lane))),)
 
-    def one(place: Expr, number: Expr, keep: tuple[int, ...] | None = None) -> tuple[TreeNode, ...]:
-        nodes = at(place, {target: lane(target, number) for target in cells})
-        return nodes if keep is None else tuple(nodes[position] for position in keep)
+    def lane(target: Load, number: Expr) -> Load:
+        return Load(cells[target].array, (tidy(number),), target.dtype)
+
+    def one(place: Expr, number: Expr, keep: tuple[int, ...]) -> tuple[TreeNode, ...]:
+        nodes = at(tidy(place), {target: lane(target, number) for target in cells})
+        return tuple(nodes[position] for position in keep)
 
     # No places at all may be fewer than none: `2..N-2` of two.
-    rounds = combine("max", zero, tidy(upper - lower)) // size
+    count = combine("max", zero, tidy(upper - lower))
 
-    def turns(keep: tuple[int, ...] | None) -> Loop:
-        def turn(number: Expr) -> tuple[TreeNode, ...]:
-            first = lower + number * size
-            return (loop(zero, size, Where.VECTOR, lambda k: one(tidy(first + k), k, keep)),)
+    def turns(keep: tuple[int, ...]) -> list[TreeNode]:
+        """Whole rounds of all lanes, of one part of them, of a few, and what is left."""
+        out: list[TreeNode] = []
+        before, done = 1, zero
+        for parts, width in dict.fromkeys(((strands, LANES), (1, LANES), (1, FEW), (1, 1))):
+            size = parts * width
 
-        return loop(zero, rounds, Where.SERIAL, turn)
+            def turn(number: Expr, parts: int = parts, width: int = width, size: int = size) -> tuple[TreeNode, ...]:
+                return lanes(parts, width, lambda k: one(lower + number * size + k, k, keep))
 
-    def cleared(update: Update, number: Expr) -> tuple[TreeNode, ...]:
+            out.append(loop(tidy(done * (before // size)), count // size, Where.SERIAL, turn))
+            before, done = size, count // size
+        return out
+
+    def cleared(update: Update) -> tuple[TreeNode, ...]:
         dtype = update.target.dtype
-        return (Copy(lane(update.target, number), Const(neutral(update.op, dtype), dtype)),)
+        nothing = Const(neutral(update.op, dtype), dtype)
+        return lanes(strands, LANES, lambda k: (Copy(lane(update.target, k), nothing),))
 
-    out: list[TreeNode] = [loop(zero, size, Where.UNROLLED, lambda k, u=u: cleared(u, k)) for u in updates]
-    parts = independent_parts(one(lower, zero))
-    whole = [turns(None)] if len(parts) == 1 else [turns(part) for part in parts]
-    start = tidy(lower + rounds * size)
-    out += inside([*whole, loop(start, upper, Where.SERIAL, lambda c: one(c, zero))])
+    def added(update: Update, half: int) -> tuple[TreeNode, ...]:
+        return lanes(1, half, lambda k: (Fold(update.op, lane(update.target, k), lane(update.target, k + half)),))
+
+    out: list[TreeNode] = [node for update in updates for node in cleared(update)]
+    out += inside([node for part in independent_parts(at(lower, {})) for node in turns(part)])
     for update in updates:
-        total = lane(update.target, zero)
-        out.append(loop(integer(1), size, Where.UNROLLED, lambda k, u=update, to=total: (Fold(u.op, to, lane(u.target, k)),)))
+        total, half = lane(update.target, zero), strands * LANES
+        while half := half // 2:
+            out += added(update, half)
         place = place_of(update.target)
         out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
     return out

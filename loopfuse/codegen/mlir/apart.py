@@ -1,0 +1,227 @@
+"""Accesses of one array that never meet while a loop runs, for LLVM (CPU).
+
+    for i in 1..N: for j in 0..M: x[i, j] = x[i - 1, j] + ...     rows i and i - 1 of x do not meet while j goes on
+    for i in 2..N: for j in 0..N: c[1, j] = max(c[1, j], c[0, i])     nor does c[0, i] change
+
+LLVM sees one pointer and products of sizes it knows nothing about: it compares addresses when the code runs, or makes no
+vectors at all. Here it is told: accesses whose subscripts along some dimension are the same in all iterations, and
+always differ from one access to the other, are of *scopes* of their own (`llvm.experimental.noalias.scope.decl`, once each
+time the loop starts; `alias.scope` and `noalias` at the accesses).
+
+Needs: subscripts inside their arrays, and elements of an array that is written in places of their own (the runtime
+refuses views that overlap themselves).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from loopfuse.codegen.abi import node_expressions, walk_nodes
+from loopfuse.codegen.build import Scope
+from loopfuse.codegen.mlir.emit import Emitter
+from loopfuse.codegen.mlir.index import Atom, Facts, Linear, Operation, linear, mentions
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import children, loads
+from loopfuse.tree import looptree
+from loopfuse.tree.looptree import (
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    LineBuffer,
+    Loop,
+    TreeNode,
+    modulus_of,
+)
+
+MOST = 12
+"""Rows of an array, at most, that are told apart: each access names all others."""
+STEPS = 6
+"""Variables, at most, in whose place their bounds are put."""
+
+Row = tuple[Linear | None, ...]
+"""The subscripts of an access that do not change while the loop runs; None for the others."""
+
+
+@dataclass(slots=True)
+class Scopes:
+    """The scopes of the accesses in a loop: of its own, and those that it never meets."""
+
+    declared: list[int] = field(default_factory=list[int])
+    of: dict[str, dict[tuple[nodes.Expr, ...], Scope]] = field(
+        default_factory=dict[str, "dict[tuple[nodes.Expr, ...], Scope]"]
+    )
+
+    fixed: list[nodes.Load] = field(default_factory=list[nodes.Load])
+    """Elements that each iteration reads and none changes, where LLVM would move their loads under a condition."""
+
+    def find(self, load: nodes.Load) -> Scope | None:
+        """The scope of an access, and those that do not meet it; None where nothing is known."""
+        found = self.of.get(load.array)
+        return None if found is None else found.get(load.index)
+
+
+def nowhere(_: nodes.Load) -> Scope | None:
+    """No access is known not to meet others."""
+    return None
+
+
+def scopes_in(emitter: Emitter, body: tuple[TreeNode, ...], variable: str) -> Scopes:
+    """What never meets while the loop of `variable` around `body` runs; nothing unless it is an innermost one."""
+    found = Scopes()
+    varying = {variable}
+    accesses: dict[str, dict[tuple[nodes.Expr, ...], None]] = {}
+    written: dict[str, list[nodes.Load]] = {}
+    has_conditions = False
+    for node in walk_nodes(body):
+        match node:
+            case Loop(mapping=looptree.Mapping.UNROLLED | looptree.Mapping.VECTOR):
+                varying.add(node.var)
+            case Loop():
+                return Scopes()
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                written.setdefault(target.array, []).append(target)
+            case _:
+                pass
+        for load in (load for expr in node_expressions(node) for load in loads(expr)):
+            accesses.setdefault(load.array, {})[load.index] = None
+        has_conditions |= isinstance(node, Guard) or (isinstance(node, Compute) and node.predicate is not None)
+    for name in sorted(written):
+        buffer = emitter.storage[name].buffer
+        if not isinstance(buffer.home, Global | LineBuffer) or len(accesses.get(name, ())) < 2:
+            continue
+        modulus = modulus_of(buffer.home)
+        rows: dict[Row, list[tuple[nodes.Expr, ...]]] = {}
+        for index in accesses[name]:
+            rows.setdefault(tuple(_settled(part, varying, emitter.facts) for part in index), []).append(index)
+        if len(rows) > MOST:
+            continue
+        apart = {one: [other for other in rows if _are_apart(one, other, modulus, emitter.facts)] for one in rows}
+        numbers = {row: emitter.scopes + k for k, row in enumerate(row for row in rows if apart[row])}
+        emitter.scopes += len(numbers)
+        found.declared += numbers.values()
+        found.of[name] = {
+            index: (numbers[row], tuple(numbers[other] for other in apart[row])) for row in numbers for index in rows[row]
+        }
+    if has_conditions:
+        settled = (load for load in _always_read(emitter, body) if all(_settled(part, varying, emitter.facts) for part in load.index))
+        found.fixed = [load for load in settled if _is_fixed(emitter, load, written, found)]
+    return found
+
+
+def _always_read(emitter: Emitter, body: tuple[TreeNode, ...]) -> Iterator[nodes.Load]:
+    """The elements that each run of `body` reads, or may read whatever it chooses."""
+    found: dict[nodes.Load, None] = {}
+    for node in body:
+        if isinstance(node, Compute) and node.predicate is None:
+            found |= dict.fromkeys(_read(emitter, node.value))
+    return iter(found)
+
+
+def _read(emitter: Emitter, expr: nodes.Expr) -> Iterator[nodes.Load]:
+    match expr:
+        case nodes.Select(condition=condition, then=then, otherwise=otherwise, eager=eager):
+            yield from _read(emitter, condition)
+            if eager:
+                arms = (load for arm in (then, otherwise) for load in _read(emitter, arm))
+                yield from (load for load in arms if emitter.storage[load.array].buffer.argument)
+        case nodes.Binary(op="and" | "or", left=left):
+            yield from _read(emitter, left)
+        case _:
+            for part in children(expr):
+                yield from _read(emitter, part)
+            if isinstance(expr, nodes.Load):
+                yield expr
+
+
+def _is_fixed(emitter: Emitter, load: nodes.Load, written: Mapping[str, list[nodes.Load]], scopes: Scopes) -> bool:
+    """Does nothing in the loop change it?"""
+    if not isinstance(emitter.storage[load.array].buffer.home, Global):
+        return False
+    own = scopes.find(load)
+    targets = [scopes.find(each) for each in written.get(load.array, ())]
+    return all(own is not None and each is not None and each[0] in own[1] for each in targets)
+
+
+def _settled(part: nodes.Expr, varying: set[str], facts: Facts) -> Linear | None:
+    form = linear(part, facts)
+    if _is_data(form) or any(mentions(form, name) for name in varying):
+        return None
+    return form
+
+
+def _is_data(form: Linear) -> bool:
+    return any(
+        isinstance(atom, Operation)
+        and (atom.op == "opaque" or any(isinstance(side, Linear) and _is_data(side) for side in (atom.left, atom.right)))
+        for atom, _ in form.terms
+    )
+
+
+def _are_apart(one: Row, other: Row, modulus: int, facts: Facts) -> bool:
+    for dim, (a, b) in enumerate(zip(one, other, strict=True)):
+        if a is None or b is None:
+            continue
+        if modulus and dim == 0:
+            difference = a.plus(b, -1)
+            if not difference.terms and difference.constant % modulus:
+                return True
+        elif _always_differ(a, b, facts):
+            return True
+    return False
+
+
+def _always_differ(one: Linear, other: Linear, facts: Facts) -> bool:
+    difference = one.plus(other, -1)
+    if not difference.terms:
+        return difference.constant != 0
+    match difference.terms:
+        case (
+            (Operation(op="mod", left=Linear() as left, right=Linear(terms=(), constant=whole)), 1 | -1),
+            (Operation(op="mod", left=Linear() as right, right=Linear(terms=(), constant=same)), 1 | -1),
+        ) if whole == same and whole and not difference.constant and difference.terms[0][1] != difference.terms[1][1]:
+            apart = left.plus(right, -1)
+            return not apart.terms and apart.constant % whole != 0
+        case _:
+            pass
+    return _is_positive(difference, facts, STEPS) or _is_positive(difference.times(-1), facts, STEPS)
+
+
+def _is_positive(form: Linear, facts: Facts, steps: int) -> bool:
+    """Is it at least 1 wherever the loops around run? Each variable is put at an end of its range, inner ones first."""
+    around = list(facts.ranges)
+    last = max(
+        (term for term in form.terms if isinstance(term[0], nodes.Iter) and term[0].name in facts.ranges),
+        key=lambda term: around.index(_name(term[0])),
+        default=None,
+    )
+    if last is None:
+        return form.constant > 0 and all(_is_size(atom, facts) and factor > 0 for atom, factor in form.terms)
+    if not steps:
+        return False
+    atom, factor = last
+    lower, upper = facts.ranges[_name(atom)]
+    rest = form.plus(Linear(((atom, factor),), 0), -1)
+    ends = _ends("max", lower) if factor > 0 else _ends("min", upper.plus(Linear((), -1)))
+    return any(_is_positive(rest.plus(end.times(factor)), facts, steps - 1) for end in ends)
+
+
+def _name(atom: Atom) -> str:
+    assert isinstance(atom, nodes.Iter)
+    return atom.name
+
+
+def _ends(op: str, form: Linear) -> Iterator[Linear]:
+    """`max(a, b) + c` is at least `a + c`, and at least `b + c`; the least of two is at most either."""
+    match form.terms:
+        case ((Operation(op=found, left=Linear() as left, right=Linear() as right), 1),) if found == op:
+            for side in (left, right):
+                yield from _ends(op, Linear(side.terms, side.constant + form.constant))
+        case _:
+            yield form
+
+
+def _is_size(atom: Atom, facts: Facts) -> bool:
+    return isinstance(atom, nodes.Symbol) and atom.name in facts.sizes

@@ -142,10 +142,10 @@ def arguments_of(program: Program, sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def steps_of(program: Program, names: Iterable[str]) -> set[str]:
-    """Those of `names` that count launches, of a time loop, and are extents of at most one-dimensional
-    arrays."""
+    """Those of `names` that count launches, of a time loop, and are extents of no array."""
     formula = str(program.fused.explain().report.launches_before)
-    spread = {e for p in program.fused.signature.parameters for e in p.extents or () if len(p.extents or ()) > 1}
+    extents = (each for p in program.fused.signature.parameters for each in p.extents or ())
+    spread = {name for each in extents for name in re.findall(r"\w+", each)}
     return {name for name in names if name not in spread and re.search(rf"\b{re.escape(name)}\b", formula)}
 
 

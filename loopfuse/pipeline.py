@@ -82,8 +82,10 @@ from loopfuse.plan.report import (
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
 from loopfuse.plan.simplify.in_place import accumulators, put_in_place, users_of, without_copies
+from loopfuse.plan.simplify.iterations import without_idle_iterations
 from loopfuse.plan.simplify.private import privatise
 from loopfuse.plan.simplify.rename import rename_webs
+from loopfuse.plan.simplify.repeats import without_repeats
 from loopfuse.plan.simplify.scalars import write_out_scalars
 from loopfuse.plan.strategies.plain.plain import PlainPlan, plan_plain
 from loopfuse.plan.strategies.plain.report import GAVE_UP, plain_decisions, plain_report
@@ -98,7 +100,7 @@ from loopfuse.poly.eager import mark_eager
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
 from loopfuse.proof.check import Verdict, verify
-from loopfuse.proof.private import keeps_values, keeps_values_in_place
+from loopfuse.proof.private import keeps_needed_values, keeps_values, keeps_values_in_place
 from loopfuse.tree.looptree import LoopTree
 from loopfuse.tree.printer import print_tree
 from loopfuse.tree.rewrite.collapse import as_one
@@ -339,12 +341,12 @@ def _plan_exactly(
     begin: Begin | None,
 ) -> Planned:
     """The planner's own route: exact analysis, fusion, proof."""
-    device = "gpu" if options.target.is_gpu else "cpu"
-    model = run.stage("model", lambda: _model(kernel, device), _show_model)
+    model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
 
     def simplify() -> tuple[tuple[PolyProgram, Dependences], tuple[PolyProgram, Dependences] | None]:
-        simple = _simplify(model, dependences, unrolled)
+        smaller, left = _simplify(model, dependences, unrolled)
+        simple = (smaller if options.target.is_gpu else mark_eager(smaller)), left
         try:
             return simple, _in_place(*simple, options)
         except isl.FAILURES as error:
@@ -395,11 +397,10 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
         warn(f"the analysis of `{name}` took too long and was given up")
 
 
-def _model(kernel: Kernel, device: str = "gpu") -> PolyProgram:
+def _model(kernel: Kernel) -> PolyProgram:
     model = build_model(kernel)
     _weigh(model)
-    model = replace(model, **_bounds(model))
-    return mark_eager(model) if device == "cpu" else model
+    return replace(model, **_bounds(model))
 
 
 def _weigh(model: PolyProgram) -> None:
@@ -421,7 +422,7 @@ def _simplify(
     """`unrolled`: the kernel with its small reductions written out, if it has any."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
-    written = write_out_scalars(unrolled or model.kernel)
+    written = without_repeats(write_out_scalars(unrolled or model.kernel))
     if written is not model.kernel:
         model = _model_again(model, written, unrolled)
         dependences = find_dependences(model)
@@ -429,6 +430,7 @@ def _simplify(
     smaller = remove_dead(model, live) if len(live) < len(model.statements) else model
     if smaller is not model:
         dependences = find_dependences(smaller)
+    smaller, dependences = _shortened(smaller, dependences)
     renamed = rename_webs(smaller, dependences)
     if renamed is not smaller:
         dependences = find_dependences(renamed)
@@ -438,6 +440,20 @@ def _simplify(
         if keeps_values(renamed, dependences, private, apart):
             return private, apart
     return renamed, dependences
+
+
+def _shortened(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences]:
+    """The model without iterations that nobody needs; as it is where isl gives up."""
+    try:
+        shorter = without_idle_iterations(model, dependences)
+        if shorter is not model:
+            others = find_dependences(shorter)
+            if keeps_needed_values(model, dependences, shorter, others):
+                return shorter, others
+    except isl.FAILURES as error:
+        if not isl.gave_up(error):
+            raise
+    return model, dependences
 
 
 def _in_place(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences] | None:

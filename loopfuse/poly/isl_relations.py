@@ -263,6 +263,23 @@ def hull_along(images: Sequence[Any], k: int) -> tuple[Any, Any]:
     return whole.dim_min(0), whole.dim_max(0)
 
 
+def ends_within(sets: Sequence[Any], k: int, context: Any) -> tuple[Any, Any] | None:
+    """(least, greatest) value of dimension k over all `sets`, which agree in the dimensions before it, as pw_affs of parameters and of those
+    dimensions (parameters too, then); None unless each is one formula, where there is any."""
+    whole: Any = None
+    for points in sets:
+        alone = points.project_out(SET, k + 1, points.dim(SET) - k - 1).reset_tuple_id()
+        alone = alone.move_dims(PARAM, alone.dim(PARAM), SET, 0, k)
+        whole = alone if whole is None else whole.union(alone)
+    assert whole is not None
+    whole = whole.coalesce()
+    if whole.is_empty():
+        return None
+    where = whole.params().intersect_params(context) if k == 0 else whole.params()
+    ends = tuple(end.gist_params(where).coalesce() for end in (whole.dim_min(0), whole.dim_max(0)))
+    return (ends[0], ends[1]) if all(end.n_piece() == 1 for end in ends) else None
+
+
 def rename_range(relation: Any, name: str) -> Any:
     """`relation` with its range's tuple called `name`."""
     return relation.set_tuple_name(OUT, name)

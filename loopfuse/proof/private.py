@@ -77,9 +77,36 @@ def keeps_values_in_place(
             moved = any(part in touched for part, _ in access.parts)
             if moved and not _finds_the_same(program, deps, other, other_deps, one.id, number):
                 return False
-    return deps.live_out.keys() == other_deps.live_out.keys() and all(
-        found.keys() == other_deps.live_out[key].keys()
-        and all(relation.is_equal(other_deps.live_out[key][id]) for id, relation in found.items())
+    return _leaves_the_same(deps, other_deps)
+
+
+def keeps_needed_values(program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences) -> bool:
+    """Is `other` the program with fewer iterations of loops, and does what is left find the same instances' values, and the caller
+    too? (False also where isl gave up.)"""
+    if not (deps.complete and other_deps.complete) or len(program.statements) != len(other.statements):
+        return False
+    if program.arrays != other.arrays or not _leaves_the_same(deps, other_deps):
+        return False
+    for one, two in zip(program.statements, other.statements, strict=True):
+        loops = tuple(replace(a, lower=b.lower, upper=b.upper) for a, b in zip(one.loops, two.loops, strict=True))
+        if replace(two, domain=one.domain, write=one.write, reads=one.reads) != replace(one, loops=loops):
+            return False
+        if not two.domain.is_subset(one.domain) or len(one.reads) != len(two.reads):
+            return False
+        for access, same in zip((*one.reads, one.write), (*two.reads, two.write), strict=True):
+            parts = tuple((name, relation.intersect_domain(two.domain)) for name, relation in access.parts)
+            if not _is_same(replace(access, parts=parts), same, set()):
+                return False
+        if not all(_finds_the_same(program, deps, other, other_deps, one.id, number) for number in range(len(one.reads))):
+            return False
+    return True
+
+
+def _leaves_the_same(deps: Dependences, others: Dependences) -> bool:
+    """Does the caller find the same instances' values?"""
+    return deps.live_out.keys() == others.live_out.keys() and all(
+        found.keys() == others.live_out[key].keys()
+        and all(relation.is_equal(others.live_out[key][id]) for id, relation in found.items())
         for key, found in deps.live_out.items()
     )
 
@@ -87,12 +114,15 @@ def keeps_values_in_place(
 def _finds_the_same(
     program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences, id: str, number: int
 ) -> bool:
-    """Does a read find the values of the same instances in both programs?"""
+    """Does a read find the values of the same instances in both programs, where it is in `other`?"""
     sources, rest = flow_of_read(program, deps, id, number)
     others, left = flow_of_read(other, other_deps, id, number)
-    if sources.keys() != others.keys() or not rest.is_equal(left):
+    domain = other.statement(id).domain
+    found = {name: relation.intersect_range(domain) for name, relation in sources.items()}
+    found = {name: relation for name, relation in found.items() if not relation.is_empty()}
+    if found.keys() != others.keys() or not rest.intersect(domain).is_equal(left):
         return False
-    return all(relation.is_equal(others[name]) for name, relation in sources.items())
+    return all(relation.is_equal(others[name]) for name, relation in found.items())
 
 
 def _is_same(one: Access, other: Access, changed: set[str]) -> bool:

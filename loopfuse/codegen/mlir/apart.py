@@ -168,12 +168,13 @@ def _are_apart(one: Row, other: Row, modulus: int, facts: Facts) -> bool:
             difference = a.plus(b, -1)
             if not difference.terms and difference.constant % modulus:
                 return True
-        elif _always_differ(a, b, facts):
+        elif always_differ(a, b, facts):
             return True
     return False
 
 
-def _always_differ(one: Linear, other: Linear, facts: Facts) -> bool:
+def always_differ(one: Linear, other: Linear, facts: Facts) -> bool:
+    """Do two subscripts differ wherever the loops around run? (False: that is not seen.)"""
     difference = one.plus(other, -1)
     if not difference.terms:
         return difference.constant != 0

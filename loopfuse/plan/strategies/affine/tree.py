@@ -11,6 +11,7 @@ from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder
+from loopfuse.plan.mapping.interior import split_inner
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Axis, Order
 from loopfuse.plan.strategies.affine.registers import TileWriter
@@ -232,7 +233,7 @@ class TreeWriter:
     def launch(self, body: tuple[TreeNode, ...]) -> Launch:
         name = self.name if not self.count else f"{self.name}_{self.count}"
         self.count += 1
-        return Launch(name, "affine", self.labels, body)
+        return Launch(name, "affine", self.labels, body if self.order.tiles else split_inner(body, self.site.names.fresh))
 
     @staticmethod
     def guarded(body: list[TreeNode], conditions: tuple[Expr, ...]) -> list[TreeNode]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loopfuse.codegen.abi import node_expressions, walk_nodes
+from loopfuse.codegen.abi import node_expressions
 from loopfuse.codegen.build import Scope
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.index import Atom, Facts, Linear, Operation, linear, mentions
@@ -47,20 +47,29 @@ Row = tuple[Linear | None, ...]
 
 @dataclass(slots=True)
 class Scopes:
-    """The scopes of the accesses in a loop: of its own, and those that it never meets."""
+    """The scopes of the accesses in a loop, by rows of arrays: of each its own, and those that it never meets. `varying`: variables that the
+    rows do not hold."""
 
+    facts: Facts
+    varying: set[str] = field(default_factory=set[str])
     declared: list[int] = field(default_factory=list[int])
-    of: dict[str, dict[tuple[nodes.Expr, ...], Scope]] = field(
-        default_factory=dict[str, "dict[tuple[nodes.Expr, ...], Scope]"]
-    )
-
+    of: dict[str, dict[Row, Scope]] = field(default_factory=dict[str, "dict[Row, Scope]"])
     fixed: list[nodes.Load] = field(default_factory=list[nodes.Load])
     """Elements that each iteration reads and none changes, where LLVM would move their loads under a condition."""
 
     def find(self, load: nodes.Load) -> Scope | None:
         """The scope of an access, and those that do not meet it; None where nothing is known."""
-        found = self.of.get(load.array)
-        return None if found is None else found.get(load.index)
+        rows = self.of.get(load.array)
+        return None if rows is None else rows.get(self.row(load.index))
+
+    def row(self, index: tuple[nodes.Expr, ...]) -> Row:
+        """The row of an access, as things stand."""
+        return tuple(self.settled(part) for part in index)
+
+    def settled(self, part: nodes.Expr) -> Linear | None:
+        """A subscript that does not change; None for others."""
+        form = linear(part, self.facts)
+        return None if _is_data(form) or any(mentions(form, name) for name in self.varying) else form
 
 
 def nowhere(_: nodes.Load) -> Scope | None:
@@ -70,43 +79,63 @@ def nowhere(_: nodes.Load) -> Scope | None:
 
 def scopes_in(emitter: Emitter, body: tuple[TreeNode, ...], variable: str) -> Scopes:
     """What never meets while the loop of `variable` around `body` runs; nothing unless it is an innermost one."""
-    found = Scopes()
-    varying = {variable}
-    accesses: dict[str, dict[tuple[nodes.Expr, ...], None]] = {}
+    found = Scopes(emitter.facts, {variable})
+    rows: dict[str, dict[Row, None]] = {}
     written: dict[str, list[nodes.Load]] = {}
     has_conditions = False
-    for node in walk_nodes(body):
-        match node:
-            case Loop(mapping=looptree.Mapping.UNROLLED | looptree.Mapping.VECTOR):
-                varying.add(node.var)
-            case Loop():
-                return Scopes()
-            case Compute(target=target) | Copy(target=target) | Fold(target=target):
-                written.setdefault(target.array, []).append(target)
-            case _:
-                pass
-        for load in (load for expr in node_expressions(node) for load in loads(expr)):
-            accesses.setdefault(load.array, {})[load.index] = None
-        has_conditions |= isinstance(node, Guard) or (isinstance(node, Compute) and node.predicate is not None)
+
+    def visit(body: tuple[TreeNode, ...]) -> bool:
+        """False where there is a loop inside."""
+        nonlocal has_conditions
+        for node in body:
+            for load in (load for expr in node_expressions(node) for load in loads(expr)):
+                rows.setdefault(load.array, {})[found.row(load.index)] = None
+            match node:
+                case Loop(mapping=looptree.Mapping.UNROLLED):
+                    times = constant_trips(emitter, node)
+                    if times is None or emitter.facts.constants.get(node.var) is not None:
+                        return False
+                    for number in times:
+                        emitter.facts.constants[node.var] = number
+                        is_inside = visit(node.body)
+                        del emitter.facts.constants[node.var]
+                        if not is_inside:
+                            return False
+                case Loop(mapping=looptree.Mapping.VECTOR):
+                    found.varying.add(node.var)
+                    if not visit(node.body):
+                        return False
+                case Loop():
+                    return False
+                case Guard(then=then, otherwise=otherwise):
+                    has_conditions = True
+                    if not (visit(then) and visit(otherwise)):
+                        return False
+                case Compute(target=target, predicate=predicate):
+                    has_conditions |= predicate is not None
+                    written.setdefault(target.array, []).append(target)
+                case Copy(target=target) | Fold(target=target):
+                    written.setdefault(target.array, []).append(target)
+                case _:
+                    pass
+        return True
+
+    if not visit(body):
+        return Scopes(emitter.facts)
     for name in sorted(written):
         buffer = emitter.storage[name].buffer
-        if not isinstance(buffer.home, Global | LineBuffer) or len(accesses.get(name, ())) < 2:
+        if not isinstance(buffer.home, Global | LineBuffer) or not 1 < len(rows[name]) <= MOST:
             continue
         modulus = modulus_of(buffer.home)
-        rows: dict[Row, list[tuple[nodes.Expr, ...]]] = {}
-        for index in accesses[name]:
-            rows.setdefault(tuple(_settled(part, varying, emitter.facts) for part in index), []).append(index)
-        if len(rows) > MOST:
-            continue
-        apart = {one: [other for other in rows if _are_apart(one, other, modulus, emitter.facts)] for one in rows}
-        numbers = {row: emitter.scopes + k for k, row in enumerate(row for row in rows if apart[row])}
+        apart = {
+            one: [other for other in rows[name] if _are_apart(one, other, modulus, emitter.facts)] for one in rows[name]
+        }
+        numbers = {row: emitter.scopes + k for k, row in enumerate(row for row in apart if apart[row])}
         emitter.scopes += len(numbers)
         found.declared += numbers.values()
-        found.of[name] = {
-            index: (numbers[row], tuple(numbers[other] for other in apart[row])) for row in numbers for index in rows[row]
-        }
+        found.of[name] = {row: (number, tuple(numbers[other] for other in apart[row])) for row, number in numbers.items()}
     if has_conditions:
-        settled = (load for load in _always_read(emitter, body) if all(_settled(part, varying, emitter.facts) for part in load.index))
+        settled = (load for load in _always_read(emitter, body) if None not in found.row(load.index))
         found.fixed = [load for load in settled if _is_fixed(emitter, load, written, found)]
     return found
 
@@ -145,11 +174,10 @@ def _is_fixed(emitter: Emitter, load: nodes.Load, written: Mapping[str, list[nod
     return all(own is not None and each is not None and each[0] in own[1] for each in targets)
 
 
-def _settled(part: nodes.Expr, varying: set[str], facts: Facts) -> Linear | None:
-    form = linear(part, facts)
-    if _is_data(form) or any(mentions(form, name) for name in varying):
-        return None
-    return form
+def constant_trips(emitter: Emitter, loop: Loop) -> range | None:
+    """The values of a loop's variable, where they are constant."""
+    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
+    return None if lower.terms or upper.terms else range(lower.constant, upper.constant, loop.step)
 
 
 def _is_data(form: Linear) -> bool:

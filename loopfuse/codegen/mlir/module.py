@@ -358,7 +358,7 @@ class _Entry:
                 if emitter.facts.bounds[loops[0].var] == UNBOUNDED:
                     kind = I64
 
-            scopes = scopes_in(emitter, body, loops[0].var) if loops else Scopes()
+            scopes = scopes_in(emitter, body, loops[0].var) if loops else Scopes(emitter.facts)
 
             def single(iterator: Value) -> None:
                 with emitter.scope():

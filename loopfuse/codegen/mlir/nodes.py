@@ -423,7 +423,7 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
     kind, safe = emitter.width(lower, upper)
     builder = emitter.builder
     note_variable(emitter, loop)
-    scopes = scopes_in(emitter, loop.body, loop.var) if inside is None and not emitter.gpu else Scopes()
+    scopes = scopes_in(emitter, loop.body, loop.var) if inside is None and not emitter.gpu else Scopes(emitter.facts)
 
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore

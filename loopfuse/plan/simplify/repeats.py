@@ -36,4 +36,6 @@ def without_repeats(kernel: Kernel) -> Kernel:
 def _once(one: Range) -> Range:
     if loads(one.lower) or loads(one.upper):
         return one
-    return replace(one, upper=tidy(combine("min", one.upper, one.lower + 1)), step=1)
+    if one.step < 0:
+        return replace(one, upper=tidy(combine("max", one.upper, one.lower - 1)))
+    return replace(one, upper=tidy(combine("min", one.upper, one.lower + 1)))

@@ -254,8 +254,9 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
             break  # each thread runs it in order, once it has read the bounds
         common.append(main[0].loops[depth])
     inside = [d for d in scope.touching(by_id) if d.source in by_id and d.sink in by_id]
+    # A reduction over one iteration at most carries nothing, but starts from nothing also where there is none.
     parallel = tuple(
-        loop.iterator for loop in common if _moves_nothing(loop.iterator, inside, by_id)
+        loop.iterator for loop in common if not loop.reduction and _moves_nothing(loop.iterator, inside, by_id)
     )
     free = [
         d
@@ -280,7 +281,7 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
     inner = {name for s in main for name in s.iterators[skip:]}
     several = not parallel and any(inner & iterators(by_id[id].target) for id in carried)
     mixed = len(frozenset().union(*moving)) > min(map(len, moving), default=0)
-    if several or mixed or any(
+    if not carried or several or mixed or any(
         _uses_partial_result(d, by_id) for d in inside if carried & {d.source, d.sink}
     ):
         # Results in several elements (partial results are for one), one result per iteration

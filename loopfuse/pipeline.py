@@ -80,6 +80,7 @@ from loopfuse.plan.report import (
     reassociated,
 )
 from loopfuse.plan.schedule import Scheduled, build_tree
+from loopfuse.plan.simplify.choices import without_idle_choices
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
 from loopfuse.plan.simplify.in_place import accumulators, put_in_place, users_of, without_copies
 from loopfuse.plan.simplify.iterations import without_idle_iterations
@@ -422,7 +423,7 @@ def _simplify(
     """`unrolled`: the kernel with its small reductions written out, if it has any."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
-    written = without_repeats(write_out_scalars(unrolled or model.kernel))
+    written = without_repeats(without_idle_choices(write_out_scalars(unrolled or model.kernel)))
     if written is not model.kernel:
         model = _model_again(model, written, unrolled)
         dependences = find_dependences(model)

@@ -120,6 +120,7 @@ def is_exact_on_whole_numbers(case: Case) -> bool:
         "cholesky",
         "trisolv",
         "06_linear_recurrence",
+        "gemver",
     }
 
 

@@ -12,7 +12,7 @@ from math import ceil
 from typing import assert_never
 
 from loopfuse.lang.index import evaluate_index, trip_count
-from loopfuse.lang.nodes import Call, Expr, Load, combine, integer
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, Load, combine, integer
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, substitute, symbols, walk_expr
 from loopfuse.tree.looptree import (
@@ -97,12 +97,15 @@ def _at_usual_sizes(found: Expr) -> int:
 
 def _node(node: TreeNode, middles: Middles) -> Expr:
     match node:
+        case Loop(mapping=Where.VECTOR, body=(Copy(value=Const()),)):
+            return integer(0)  # registers that begin with a number
         case Loop(var=var, lower=lower, upper=upper, step=step):
             if any(isinstance(part, Load | Call) for end in (lower, upper) for part in walk_expr(end)):
                 trips, middle = integer(DATA_TRIPS), integer(DATA_TRIPS // 2)
             else:
+                left = _left_over(lower, upper)
                 lower, upper = substitute(lower, middles), substitute(upper, middles)
-                trips, middle = trip_count(lower, upper, step), _middle(lower, upper, {})
+                trips, middle = left or trip_count(lower, upper, step), _middle(lower, upper, {})
             return trips * price(node.body, {**middles, var: middle})
         case Guard(then=then, otherwise=otherwise):
             return combine("max", price(then, middles), price(otherwise, middles))
@@ -117,6 +120,19 @@ def _node(node: TreeNode, middles: Middles) -> Expr:
             return integer(0)
         case _:
             assert_never(node)
+
+
+def _left_over(lower: Expr, upper: Expr) -> Expr | None:
+    """Half the iterations that `n // 16 * 4 .. n // 4`, or `n // 16 * 16 .. n`, may have: what whole parts leave; None for other loops."""
+    match lower:
+        case Binary(op="mul", left=Binary(op="floordiv", left=whole, right=Const(value=size)), right=Const(value=factor)):
+            match upper:
+                case Binary(op="floordiv", left=same, right=Const(value=part)) if same == whole and part * factor == size:
+                    return integer(int(factor) // 2)
+                case _:
+                    return integer(int(factor) // 2) if upper == whole and size == factor else None
+        case _:
+            return None
 
 
 def _middle(lower: Expr, upper: Expr, middles: Middles) -> Expr:

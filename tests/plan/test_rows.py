@@ -645,7 +645,9 @@ def is_fold(node: TreeNode) -> bool:
 LANE_MUTANTS = {
     "lanes not put together": lambda node: () if is_fold(node) else None,
     "put together twice": lambda node: (node, node) if is_fold(node) else None,
-    "the first lane twice": lambda node: replace(node, lower=integer(0)) if is_fold(node) else None,
+    "lanes put together with themselves": lambda node: (
+        replace(node, body=(replace(node.body[0], value=node.body[0].target),)) if is_fold(node) else None
+    ),
     "one lane too few": lambda node: replace(node, upper=integer(15)) if is_fold(node) else None,
     "another operation": lambda node: replace(node, op="prod") if isinstance(node, Fold) else None,
     "one place left out": of_rest(1),

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import conjoin, greatest, is_affine, is_comparison, least
-from loopfuse.lang.linear import from_linear, linear, tidy
+from loopfuse.lang.linear import Linear, from_linear, linear, linear_form, tidy
 from loopfuse.lang.nodes import (
     Binary,
     Compare,
@@ -126,11 +126,37 @@ def with_ways(loop: Loop, fresh: Callable[[str], str]) -> TreeNode:
         else:
             continue
         then, other = (
-            _flat(tuple(_simplified(each, {node.condition: answer}) for each in loop.body))
+            _flat(tuple(_simplified(each, _known(loop.body, node.condition, answer)) for each in loop.body))
             for answer in (True, False)
         )
         return Guard(node.condition, (replace(loop, body=then),), (_copy(loop, loop.lower, loop.upper, other, fresh),))
     return loop
+
+
+def _known(body: tuple[TreeNode, ...], condition: Expr, answer: bool) -> dict[Expr, bool]:
+    """What is known of the comparisons in a body where a condition has an answer: also of those that are written otherwise (`M >= j + 2` of
+    `j < M - 1`)."""
+    facts = {condition: answer}
+    parts = conjuncts(condition)
+    if not answer and len(parts) > 1:
+        return facts
+    forms = {_form(part, answer) for part in parts} - {None}
+    for part in (part for expr in _expressions(body) for part in walk_expr(expr) if isinstance(part, Compare)):
+        for holds in (True, False):
+            if _form(part, holds) in forms:
+                facts[part] = holds
+    return facts
+
+
+def _form(comparison: Expr, holds: bool) -> Linear | None:
+    """The terms of what is at least 0 exactly where a comparison of whole numbers has this answer."""
+    if not isinstance(comparison, Compare) or comparison.left.dtype is not DType.I64 or comparison.op in ("eq", "ne"):
+        return None
+    left, right = comparison.left, comparison.right
+    upwards, strict = comparison.op in ("ge", "gt"), comparison.op in ("gt", "lt")
+    if not holds:
+        upwards, strict = not upwards, not strict
+    return linear_form((left - right if upwards else right - left) - int(strict))
 
 
 def _is_fixed(condition: Expr, inside: frozenset[str]) -> bool:

@@ -27,7 +27,7 @@ from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Guard, HostNode, Launch, LoopTree
+from loopfuse.tree.looptree import Compute, Guard, HostNode, Launch, LoopTree
 from loopfuse.tree.walk import walk_nodes
 
 SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
@@ -60,6 +60,10 @@ class Scan(Strategy):
         body = read_body(group, site)
         if body is None or not along(body, group.dims):
             return None
+        own = {a.statement for a in body.accumulators}
+        others = any(isinstance(node, Compute) and node.statement not in own for node in walk_nodes(body.each))
+        if not others and not all(site.program.statement(id).reduction for id in own - body.carried):
+            return None  # nothing is made of its values but the last: no proof knows it for a sum
         length = constant_value(tidy(body.upper - body.lower))
         short = SHORT_ROW if site.device == "cpu" and has_lanes(body) else _short(group, site.device)
         if length is not None and length <= short * body.step:

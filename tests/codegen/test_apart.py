@@ -68,12 +68,14 @@ TOLD = {
     "the row before": "for i in 1..N:\n    for j in 1..N:\n        x[i, j] = x[i - 1, j - 1] + x[i, j]",
     "in turns": "for i in 0..N:\n    for j in 1..N - 1:\n        x[(i + 1) % 2, j] = x[i % 2, j - 1] + x[i % 2, j + 1]",
     "rows above": "for i in 0..N:\n    for k in 0..i:\n        for j in 0..N:\n            x[i, j] -= y[i, k] * x[k, j]",
+    "elements before": "for i in 1..N:\n    for j in 0..i:\n        x[0, i] -= y[i, j] * x[0, j]",
 }
 NOT_TOLD = {
     "by parameters": "for i in 0..N:\n    for j in 1..N:\n        x[p, j] = x[q, j - 1] + 1.0",
     "one row": "for i in 0..N:\n    for j in 1..N:\n        x[i, j] = x[i, j - 1] + 1.0",
     "every other": "for i in 0..N:\n    for j in 1..N - 1:\n        x[(i + 2) % 2, j] = x[i % 2, j - 1] + x[i % 2, j]",
     "rows up to its own": "for i in 0..N:\n    for k in 0..i + 1:\n        for j in 0..N:\n            x[i, j] -= y[i, k] * x[k, j]",
+    "elements up to its own": "for i in 1..N:\n    for j in 0..i + 1:\n        x[0, i] -= y[i, j] * x[0, j]",
     "where data says": "for i in 0..N:\n    for j in 0..N:\n        x[i, j] = x[rows[i], j] + 1.0",
 }
 HEAD = "kernel k(inout x: f32[N, N], y: f32[N, N], rows: i64[N], p: i64, q: i64):\n    assume N >= 2 and p >= 0 and q >= 0 and p < N and q < N\n"
@@ -81,7 +83,7 @@ HEAD = "kernel k(inout x: f32[N, N], y: f32[N, N], rows: i64[N], p: i64, q: i64)
 
 def llvm(text: str) -> str:
     lines = "".join(f"    {line}\n" for line in text.splitlines())
-    kernel = load_all(Source("k.lf", HEAD + lines), target="cpu")["k"].with_options(fuel=0)
+    kernel = load_all(Source("k.lf", HEAD + lines), target="cpu")["k"].with_options(fuel=0, reassociate=False)
     return kernel.compile("cpu", emit={"llvm"}).llvm
 
 

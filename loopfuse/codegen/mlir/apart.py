@@ -3,10 +3,11 @@
     for i in 1..N: for j in 0..M: x[i, j] = x[i - 1, j] + ...     rows i and i - 1 of x do not meet while j goes on
     for i in 2..N: for j in 0..N: c[1, j] = max(c[1, j], c[0, i])     nor does c[0, i] change
 
+    for i in 0..N: for j in 0..i: x[i] -= l[i, j] * x[j]     and x[i] is none of the x[j] that it needs
+
 LLVM sees one pointer and products of sizes it knows nothing about: it compares addresses when the code runs, or makes no
-vectors at all. Here it is told: accesses whose subscripts along some dimension are the same in all iterations, and
-always differ from one access to the other, are of *scopes* of their own (`llvm.experimental.noalias.scope.decl`, once each
-time the loop starts; `alias.scope` and `noalias` at the accesses).
+vectors at all. Here it is told: accesses whose subscripts along some dimension differ, whichever iterations they are of, are of
+*scopes* of their own (`llvm.experimental.noalias.scope.decl`, once each time the loop starts; `alias.scope` and `noalias` at the accesses).
 
 Needs: subscripts inside their arrays, and elements of an array that is written in places of their own (the runtime
 refuses views that overlap themselves).
@@ -15,7 +16,7 @@ refuses views that overlap themselves).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loopfuse.codegen.abi import node_expressions
 from loopfuse.codegen.build import Scope
@@ -42,13 +43,13 @@ STEPS = 6
 """Variables, at most, in whose place their bounds are put."""
 
 Row = tuple[Linear | None, ...]
-"""The subscripts of an access that do not change while the loop runs; None for the others."""
+"""The subscripts of an access, as forms of variables; None for those that data says."""
 
 
 @dataclass(slots=True)
 class Scopes:
-    """The scopes of the accesses in a loop, by rows of arrays: of each its own, and those that it never meets. `varying`: variables that the
-    rows do not hold."""
+    """The scopes of the accesses in a loop, by rows of arrays: of each its own, and those that it never meets. `varying`: variables that change
+    while the loop runs."""
 
     facts: Facts
     varying: set[str] = field(default_factory=set[str])
@@ -64,12 +65,12 @@ class Scopes:
 
     def row(self, index: tuple[nodes.Expr, ...]) -> Row:
         """The row of an access, as things stand."""
-        return tuple(self.settled(part) for part in index)
+        forms = (linear(part, self.facts) for part in index)
+        return tuple(None if _is_data(form) else form for form in forms)
 
-    def settled(self, part: nodes.Expr) -> Linear | None:
-        """A subscript that does not change; None for others."""
-        form = linear(part, self.facts)
-        return None if _is_data(form) or any(mentions(form, name) for name in self.varying) else form
+    def is_settled(self, index: tuple[nodes.Expr, ...]) -> bool:
+        """Is it the same element in all iterations?"""
+        return all(form is not None and not any(mentions(form, name) for name in self.varying) for form in self.row(index))
 
 
 def nowhere(_: nodes.Load) -> Scope | None:
@@ -103,6 +104,7 @@ def scopes_in(emitter: Emitter, body: tuple[TreeNode, ...], variable: str) -> Sc
                             return False
                 case Loop(mapping=looptree.Mapping.VECTOR):
                     found.varying.add(node.var)
+                    emitter.facts.ranges[node.var] = linear(node.lower, emitter.facts), linear(node.upper, emitter.facts)
                     if not visit(node.body):
                         return False
                 case Loop():
@@ -127,15 +129,16 @@ def scopes_in(emitter: Emitter, body: tuple[TreeNode, ...], variable: str) -> Sc
         if not isinstance(buffer.home, Global | LineBuffer) or not 1 < len(rows[name]) <= MOST:
             continue
         modulus = modulus_of(buffer.home)
+        elsewhere = {row: tuple(None if form is None else _in_another(form, found) for form in row) for row in rows[name]}
         apart = {
-            one: [other for other in rows[name] if _are_apart(one, other, modulus, emitter.facts)] for one in rows[name]
+            one: [other for other in rows[name] if _are_apart(one, elsewhere[other], modulus, emitter.facts)] for one in rows[name]
         }
         numbers = {row: emitter.scopes + k for k, row in enumerate(row for row in apart if apart[row])}
         emitter.scopes += len(numbers)
         found.declared += numbers.values()
         found.of[name] = {row: (number, tuple(numbers[other] for other in apart[row])) for row, number in numbers.items()}
     if has_conditions:
-        settled = (load for load in _always_read(emitter, body) if None not in found.row(load.index))
+        settled = (load for load in _always_read(emitter, body) if found.is_settled(load.index))
         found.fixed = [load for load in settled if _is_fixed(emitter, load, written, found)]
     return found
 
@@ -178,6 +181,23 @@ def constant_trips(emitter: Emitter, loop: Loop) -> range | None:
     """The values of a loop's variable, where they are constant."""
     lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
     return None if lower.terms or upper.terms else range(lower.constant, upper.constant, loop.step)
+
+
+def _in_another(form: Linear, scopes: Scopes) -> Linear:
+    """The form in another iteration: variables that change have other values there, in the same ranges."""
+    terms: list[tuple[Atom, int]] = []
+    for atom, factor in form.terms:
+        match atom:
+            case nodes.Iter(name=name) if name in scopes.varying:
+                other = f"{name}'"
+                if name in scopes.facts.ranges:
+                    scopes.facts.ranges[other] = scopes.facts.ranges[name]
+                terms.append((replace(atom, name=other), factor))
+            case Operation(left=Linear() as left, right=Linear() as right):
+                terms.append((Operation(atom.op, _in_another(left, scopes), _in_another(right, scopes)), factor))
+            case _:
+                terms.append((atom, factor))
+    return Linear(tuple(terms), form.constant)
 
 
 def _is_data(form: Linear) -> bool:

@@ -52,7 +52,6 @@ DIFFERENT = {
     "swap_filled": SWAP,
     "swap_in_recurrence": SWAP,
     "choice_by_two_bounds": "an affine condition beside one of data is a condition of its own",
-    "choice_of_one": "a choice between two that are alike is one of them",
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_times_nothing": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,

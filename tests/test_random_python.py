@@ -30,7 +30,7 @@ COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PYTHON", "1000"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
 
 DIFFERENT = {
-    "choice_of_one": "a choice between two that are alike is one of them",
+    "choice_of_one": "`.zero` is a condition",
     "const_parameter": "a const parameter is a constant of the enclosing scope",
     "const_table_unrolled": "a sum over a table is a loop",
     "data_gather_modes": "`.zero` is a condition",

@@ -116,8 +116,17 @@ def test_strict_code_is_cpython(case: Case) -> None:
                 arguments = make_arguments(kernel, sizes, case.scalars, data)
                 arguments = references.prepare(kernel.name, arguments)
                 expected = run_plain(form, kernel, arguments)
-                got = run_text(case.source, kernel, arguments, sizes)
+                try:
+                    got = run_text(case.source, kernel, arguments, sizes)
+                except LoopfuseError as error:
+                    assert is_outside(error), error
+                    continue
                 assert_same(kernel, expected, got, f"{kernel.name} {sizes} {data}")
+
+
+def is_outside(error: LoopfuseError) -> bool:
+    """Is it about a subscript outside its array? CPython counts some of those from the end."""
+    return error.diagnostics[0].code in ("subscript-out-of-range", "subscript-range")
 
 
 def compare(program: Program) -> None:
@@ -134,7 +143,11 @@ def compare(program: Program) -> None:
     plain = run_plain(form, kernel, arguments)
     interpreted = engines.interpret(kernel, arguments, program.sizes)
     assert_same(kernel, plain, interpreted, f"interpreter\n{program}\n{form.text}")
-    got = run_text(source, kernel, arguments, program.sizes)
+    try:
+        got = run_text(source, kernel, arguments, program.sizes)
+    except LoopfuseError as error:
+        assert is_outside(error), error
+        return
     assert_same(kernel, plain, got, f"compiled\n{program}\n{form.text}")
     found = through_door(form)
     if normal(kernel) != normal(found.program().kernels[0]):

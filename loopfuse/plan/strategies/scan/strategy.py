@@ -62,7 +62,8 @@ class Scan(Strategy):
             return None
         own = {a.statement for a in body.accumulators}
         others = any(isinstance(node, Compute) and node.statement not in own for node in walk_nodes(body.each))
-        if not others and not all(site.program.statement(id).reduction for id in own - body.carried):
+        sums = {a.statement for a in body.accumulators if a.op == "sum"} - body.carried
+        if not others and not all(site.program.statement(id).reduction for id in sums):
             return None  # nothing is made of its values but the last: no proof knows it for a sum
         length = constant_value(tidy(body.upper - body.lower))
         short = SHORT_ROW if site.device == "cpu" and has_lanes(body) else _short(group, site.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from loopfuse.codegen.build import Scope
 from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm.debug_info import DebugInfo
 from loopfuse.codegen.llvm.device import Device
@@ -95,7 +96,7 @@ class Writer:
             self.total += 1
             self.lines.append(f"  call void @llvm.experimental.noalias.scope.decl(metadata !{self._list((known,))})")
 
-    def scoped(self, scope: tuple[int, tuple[int, ...]] | None) -> str:
+    def scoped(self, scope: Scope | None) -> str:
         """What ends an access of a scope."""
         if scope is None:
             return ""

@@ -14,7 +14,7 @@ from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.build import INDEX, STORAGE
 from loopfuse.codegen.ir import Type, Value
 from loopfuse.codegen.mlir import division as mlir_division
-from loopfuse.codegen.mlir.apart import Scopes, nowhere, scopes_in
+from loopfuse.codegen.mlir.apart import Scopes, constant_trips, nowhere, scopes_in
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
 from loopfuse.codegen.mlir.expr import (
@@ -466,10 +466,10 @@ def read_before(emitter: Emitter, scopes: Scopes, start: Value, end: Value) -> G
 
 def constant_range(emitter: Emitter, loop: Loop) -> range:
     """The values of an UNROLLED or VECTOR loop's variable."""
-    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
-    if lower.terms or upper.terms:
+    found = constant_trips(emitter, loop)
+    if found is None:
         raise broken(f"the {loop.mapping.value} loop {loop.var} has bounds that are not constant")
-    return range(lower.constant, upper.constant, loop.step)
+    return found
 
 
 def emit_unrolled(emitter: Emitter, loop: Loop) -> None:

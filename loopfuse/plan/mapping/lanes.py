@@ -83,7 +83,8 @@ def in_lanes(
 ) -> list[TreeNode]:
     """A loop from `lower` to before `upper` with its updates in lanes; `inside` puts loops around it, and `place_of` says
     where what an update adds to lies."""
-    strands = STRANDS if usual_price(at(lower, {})) <= CHEAP else 1
+    first = at(lower, {})
+    strands = STRANDS if usual_price(first) <= CHEAP else 1
     cells = {u.target: names.register(f"{u.target.array}_lane", u.target, strands * LANES) for u in updates}
     zero = integer(0)
 
@@ -130,7 +131,7 @@ def in_lanes(
         return lanes(1, half, lambda k: (Fold(update.op, lane(update.target, k), lane(update.target, k + half)),))
 
     out: list[TreeNode] = [node for update in updates for node in cleared(update)]
-    out += inside([node for part in independent_parts(at(lower, {})) for node in turns(part)])
+    out += inside([node for part in independent_parts(first) for node in turns(part)])
     for update in updates:
         total, half = lane(update.target, zero), strands * LANES
         while half := half // 2:

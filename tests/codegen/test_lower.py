@@ -292,7 +292,7 @@ def test_integer_division(dtype, target) -> None:
     quotient[least], rest[least] = info.min, 0
     assert np.array_equal(evaluate(op("floordiv", x, y), dtype, target, a=a, b=b), quotient)
     assert np.array_equal(evaluate(op("mod", x, y), dtype, target, a=a, b=b), rest)
-    for divisor in (1, 2, 3, 8, -3, 0):
+    for divisor in (1, 2, 3, 7, 8, 10, 641, -3, 0):
         number = c(divisor, dtype)
         quotient = a // divisor if divisor else a * 0
         assert np.array_equal(evaluate(op("floordiv", x, number), dtype, target, a=a), quotient)

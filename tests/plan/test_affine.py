@@ -211,6 +211,18 @@ def test_other_nests_stay_as_they_are(name: str) -> None:
     assert order_of(planned(LEFT[name])) == ""
 
 
+def test_what_the_programs_order_keeps_in_a_register_gets_no_other_one() -> None:
+    """A maximum of an element and of numbers: along `i` it would be read and written at each `k`."""
+    words = order_of(planned("""
+kernel f(a: i32[N], inout t: i32[N], inout b: i32[N, M]):
+    for i in 2..N, j in 1..M - 1:
+        for k in 0..N - 1:
+            t[i] = max(t[i], a[i] + i32(k))
+        b[i, j] = max(a[i-1], t[i]) * b[i-1, j]
+"""))
+    assert words and "vectors" not in words
+
+
 @pytest.mark.parametrize("name", ["lu", "sweeps"])
 def test_a_gpu_has_the_order_of_the_program(name: str) -> None:
     assert order_of(planned(TAKEN[name][0], Target("sm_90"))) == ""

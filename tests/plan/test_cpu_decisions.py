@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 import loopfuse
+import loopfuse.testing
+from loopfuse import pipeline
+from loopfuse.base.options import CPU, Options
+from loopfuse.tree.looptree import Loop
 
 ROWS_BY_COLUMNS = """
     kernel k(a: f32[M, N], out t: f32[M, N]):
@@ -81,7 +85,16 @@ KEPT_AND_STORED = """
         for y in 1..H, x in 1..W:
             c[y, x] = b[y, x] - b[y, x-1]
     """
+HALVES_FROM_MEMORY_OF_MANY = """
+    kernel k(x: f16[N], out y: f16[N]):
+        temp b: f16[N]
+        for i in 1..N-1:
+            b[i] = 0.25 * (x[i-1] + x[i+1]) + 0.5 * x[i]
+        for i in 2..N-2:
+            y[i] = 0.25 * (b[i-1] + b[i+1]) + 0.5 * b[i]
+    """
 DECLINED = {
+    "what few threads compute": HALVES_FROM_MEMORY_OF_MANY,
     "from plane to plane": FROM_PLANE_TO_PLANE, "halves anew": HALVES_ANEW, "kept and stored": KEPT_AND_STORED,
     "rows by columns": ROWS_BY_COLUMNS, "steps of two and three": STEPS_OF_TWO_AND_THREE,
     "written across": WRITTEN_ACROSS, "a few of many": A_FEW_OF_MANY,
@@ -101,6 +114,13 @@ ROWS = """
             t[i, j] = 2.0 * a[i, j]
         for i in 0..M:
             s[i] = sum(j in 0..N: t[i, j])
+    """
+WRITTEN_AND_ANEW = """
+    kernel k(a: f64[N], out t: f64[N], out b: f64[N]):
+        for i in 0..N:
+            t[i] = a[i]
+        for i in 0..N:
+            b[i] = max(a[i], t[min(i + 2, N - 1)])
     """
 COLUMNS = """
     kernel k(a: f32[M, N], out s: f32[N]):
@@ -130,7 +150,7 @@ def test_what_memory_hides_on_a_gpu_a_cpu_pays_for() -> None:
     assert not any("S1 again" in str(each) for each in found["decisions"])
 
 
-@pytest.mark.parametrize("text", [POINTS, ROWS, COLUMNS])
+@pytest.mark.parametrize("text", [POINTS, ROWS, COLUMNS, WRITTEN_AND_ANEW])
 def test_what_saves_a_pass_is_fused(text: str) -> None:
     assert report(text)["launches"]["after"] == 1
 
@@ -150,3 +170,26 @@ def test_what_a_third_loop_computes_again_is_said() -> None:
     assert last["between"] == ["L2", "L3"]
     assert last["fused"]
     assert "`w` is computed again where L3 needs it" in last["reason"]
+
+
+IN_TURN = """
+    kernel k(inout b: i64[2, 800], steps: i64):
+        for t in 0..steps:
+            for i in 2..798:
+                if (b[t % 2, i] & i64(1)) != i64(0):
+                    b[0, i] = abs(b[t % 2, i+2] + b[t % 2, i-2])
+                b[(t + 1) % 2, i] = (i64(2) if u8(b[t % 2, i]) != u8(0) else b[t % 2, i]) + abs(b[t % 2, i])
+    """
+
+
+def test_what_waits_for_nothing_is_a_loop_of_its_own_where_one_thread_runs_all() -> None:
+    """In one loop both took 2.1 times as long: no vectors of the second."""
+    kernel = loopfuse.loads(textwrap.dedent(IN_TURN), target="cpu")
+    program = kernel.program()
+    (launch,) = pipeline.plan_kernel(program, "k", Options(target=CPU)).tree.launches
+    (one,) = launch.body
+    assert isinstance(one, Loop)
+    (steps,) = one.body
+    assert isinstance(steps, Loop) and steps.var == "t"
+    assert [type(loop) for loop in steps.body] == [Loop, Loop]
+    loopfuse.testing.assert_equivalent(kernel, args={"steps": 5})

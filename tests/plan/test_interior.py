@@ -172,6 +172,11 @@ def test_guards_of_rows_are_asked_once_a_row() -> None:
     (asked,) = [node for node in rows.body if isinstance(node, Guard)]
     (fast,) = asked.then
     assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
+    (first,) = asked.otherwise
+    assert isinstance(first, Guard), "LLVM takes one guard out of a loop by itself"
+    for way in (first.then, first.otherwise):
+        (loop,) = way
+        assert isinstance(loop, Loop) and sum(isinstance(node, Guard) for node in walk_nodes(loop.body)) == 1
 
 
 def test_what_asks_for_a_step_has_two_ways() -> None:

@@ -104,21 +104,21 @@ def describe_cache(folder: Path, level: int, size: str, sharing: str) -> None:
 
 
 def test_the_machines_last_cache_is_asked_of_the_system(tmp_path: Path) -> None:
-    assert resident_bytes(tmp_path) == 24 << 20, "where it does not say"
+    assert resident_bytes(tmp_path) == 32 << 20, "where it does not say"
     describe_cache(tmp_path, 0, "32K", "1")
-    assert resident_bytes(tmp_path, 8) == 24 << 10
+    assert resident_bytes(tmp_path, 8) == 32 << 10
     describe_cache(tmp_path, 3, "65536K", "0000,0000ffff")
-    assert resident_bytes(tmp_path, 16) == resident_bytes(tmp_path, 99) == 48 << 20
-    assert resident_bytes(tmp_path, 4) == 24 << 20, "between all of it and a share"
+    assert resident_bytes(tmp_path, 16) == resident_bytes(tmp_path, 99) == 64 << 20
+    assert resident_bytes(tmp_path, 4) == isqrt(64 * 16 << 40), "between all of it and a share"
     describe_cache(tmp_path, 4, "what", "ever")
-    assert resident_bytes(tmp_path, 16) == 48 << 20
+    assert resident_bytes(tmp_path, 16) == 64 << 20
 
 
 def test_a_virtual_machine_has_its_share_of_a_cache_that_others_use(tmp_path: Path) -> None:
     """It is told of its own two processors, and of all 300 MiB."""
     describe_cache(tmp_path, 3, "307200K", "3")
-    assert resident_bytes(tmp_path, 2) == isqrt(300 * 10 << 40) * 3 // 4
-    assert resident_bytes(tmp_path, 1) == isqrt(300 * 5 << 40) * 3 // 4
+    assert resident_bytes(tmp_path, 2) == isqrt(300 * 24 << 40)
+    assert resident_bytes(tmp_path, 1) == isqrt(300 * 12 << 40)
 
 
 def test_a_gpu_asks_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopfuse.codegen.build import (
+    bits_of,
     element_type,
     intrinsic_suffix,
     lane_values,
@@ -156,7 +157,8 @@ def absolute(writer: Writer, operation: Operation) -> None:
 
 
 def floor_divide(writer: Writer, operation: Operation) -> None:
-    """q = x / y truncated, less one where the remainder is not 0 and its sign is not y's."""
+    """q = x / y truncated, less one where the remainder is not 0 and its sign is not y's. By a positive number: of ~x where x is
+    negative, and ~ of what that gives, so that nothing signed is divided."""
     left, right = operation.operands
     kind = writer.kind(left.type)
     x, y = writer.names[left], writer.names[right]
@@ -164,6 +166,14 @@ def floor_divide(writer: Writer, operation: Operation) -> None:
     if y.isdecimal() and int(y) & (int(y) - 1) == 0 and int(y) > 0:
         shift = int(y).bit_length() - 1
         writer.define(operation, f"ashr {kind} {x}, {shift}")
+        return
+    if y.isdecimal() and int(y) > 0:
+        bits = bits_of(element_type(left.type))
+        sign = writer.put(f"ashr {kind} {x}, {bits - 1}")
+        either = writer.put(f"xor {kind} {x}, {sign}")
+        positive = writer.put(f"and {kind} {either}, {(1 << bits - 1) - 1}")
+        quotient = writer.put(f"udiv {kind} {positive}, {y}")
+        writer.define(operation, f"xor {kind} {quotient}, {sign}")
         return
     quotient = writer.put(f"sdiv {kind} {x}, {y}")
     product = writer.put(f"mul {kind} {quotient}, {y}")

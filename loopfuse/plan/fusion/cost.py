@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from loopfuse.base.machine import IN_CACHE, VECTOR, Machine
 from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
-from loopfuse.lang.walk import iterators, loads, substitute, symbols
+from loopfuse.lang.walk import children, iterators, loads, substitute, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, CpuNest, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, is_short_loop
-from loopfuse.plan.units.forest import Scope, may_reorder, order_is_free
+from loopfuse.plan.units.forest import Scope, innermost, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
@@ -72,6 +72,8 @@ class Estimate:
     threads: float
     anew: int = 0
     """How many values its instances compute anew."""
+    few: float = 0.0
+    """Seconds on a CPU that has few threads."""
 
 
 class CostModel:
@@ -98,7 +100,7 @@ class CostModel:
         for s in program.statements:
             for name in arrays_of(s):
                 self.users[name].append(s)
-        rank = max((len(a.extents) for a in program.arrays.values()), default=1)
+        rank = max((sum(constant_value(e) is None for e in a.extents) for a in program.arrays.values()), default=1)
         default = LARGE_1D if rank <= 1 else LARGE if rank == 2 else 256
         self.sizes = {name: sizes.get(name, default) for name in program.symbols}
         if self.device == "cpu":  # a number that is no extent, as a bound: somewhere in the middle
@@ -156,7 +158,11 @@ class CostModel:
         memory *= 1.0 if group.fit is None else group.fit.waiting
         # Threads of a GPU compute while others wait for memory; a CPU has too few for that.
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
-        return Estimate(seconds + launches_of(group) * machine.launch, moved, operations, threads, anew)
+        launches, few = launches_of(group) * machine.launch, seconds
+        if self.device == "cpu":
+            memory *= machine.bandwidth / machine.bandwidth_of_few
+            few = (memory + busy * machine.threads / machine.threads_of_few) / min(1.0, max(threads, 1.0) / machine.threads_of_few)
+        return Estimate(seconds + launches, moved, operations, threads, anew, few + launches)
 
     def seconds(self, group: Group) -> float:
         """Seconds of one run of a group where it stands: in a loop around launches of a CPU threads are awake."""
@@ -187,10 +193,16 @@ class CostModel:
         them. What a turn uses of lines of elements lies in a cache since the last one, if it is little."""
         machine, found = self.machine, self.group(group)
         threads = min(max(found.threads, 1.0), machine.threads)
-        near = sum(moved for name, moved in self.moved(group).items() if len(self.program.arrays[name].extents) < 2)
+        near = sum(moved for name, moved in self.moved(group).items() if self._is_used_again(group, name))
         saved = near * (1 - 1 / IN_CACHE) / machine.bandwidth if near <= machine.cache else 0.0
         shared = found.seconds - launches_of(group) * machine.launch
         return max(0.0, shared * threads - saved * machine.threads), threads
+
+    def _is_used_again(self, group: Group, name: str) -> bool:
+        """Does the next turn of the loops around launches touch the same of an array? A line of elements counts as that."""
+        host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()
+        accesses = (a.load for s in self.users[name] if s.id in group.ids for a in (*s.reads, s.write) if a.array == name)
+        return len(self.program.arrays[name].extents) < 2 or not any(host & moving(part) for load in accesses for part in load.index)
 
     def team(self, group: Group) -> int:
         """How many threads run a point of the group together (asked for each of its accesses)."""
@@ -315,13 +327,10 @@ class CostModel:
 
     def _in_turn(self, group: Group, scope: Scope) -> Callable[[Statement], float]:
         """The same of a nest that one thread runs as it stands. What waits makes others of its loop wait."""
-        waiting: dict[tuple[Loop, ...], bool] = {}
-
-        def waits(loops: tuple[Loop, ...]) -> bool:
-            if loops not in waiting:
-                beside = (s for placed in group.members for s in placed.unit.statements if s.loops == loops)
-                waiting[loops] = any(self._waits(each, loops[-1], scope) for each in beside)
-            return waiting[loops]
+        waiting: dict[str, bool] = {}
+        for beside in (each for placed in group.members for each in innermost(placed.unit.items)):
+            loop = beside[0].loops[-1]
+            waiting |= dict.fromkeys((s.id for s in beside), self.waits_in_turn(beside, loop, scope))
 
         def one(statement: Statement) -> float:
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
@@ -331,9 +340,13 @@ class CostModel:
             nest = CpuNest(loops[-1].iterator, loops[-2].iterator if len(loops) > 1 else "", own=tuple(loops))
             if scope.reassociate and nest.has_lanes(statement) and may_reorder(statement, True):
                 return 1.0
-            return 1.0 if nest.is_vector(statement) and not waits(statement.loops) else lanes
+            return 1.0 if nest.is_vector(statement) and not waiting[statement.id] else lanes
 
         return one
+
+    def waits_in_turn(self, statements: Sequence[Statement], loop: Loop, scope: Scope) -> bool:
+        """Does an iteration of a loop that one thread runs in order wait for what these of its statements did before?"""
+        return any(self._waits(each, loop, scope) for each in statements)
 
     def _waits(self, statement: Statement, loop: Loop, scope: Scope) -> bool:
         """Does an iteration of one of the statement's loops need what one before it did, the loops around it standing still?"""
@@ -361,6 +374,8 @@ class CostModel:
                 if any(loop.iterator not in at for loop in s.loops[host:]):
                     continue
                 for access in (*s.reads, s.write):
+                    if access is not s.write and (s.id, access.array) in group.fed:
+                        continue  # computed anew
                     place = tuple(tidy(substitute(part, at)) for part in access.load.index)
                     (written if access is s.write else read).setdefault(access.array, set()).add(place)
         return any(
@@ -519,6 +534,13 @@ def _are_rows_apart(one: tuple[Expr, ...], other: tuple[Expr, ...], dim: str) ->
         if dim not in iterators(a) | iterators(b) and (constant_value(a - b) or 0) != 0:
             return True
     return False
+
+
+def moving(subscript: Expr) -> frozenset[str]:
+    """The iterators that a subscript goes along with: not those of which it takes a remainder by a number."""
+    if isinstance(subscript, Binary) and subscript.op == "mod" and constant_value(subscript.right) is not None:
+        return frozenset()
+    return frozenset({subscript.name}) if isinstance(subscript, Iter) else frozenset().union(*map(moving, children(subscript)))
 
 
 def launches_of(group: Group) -> int:

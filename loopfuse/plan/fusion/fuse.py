@@ -17,7 +17,10 @@ from loopfuse.plan.fusion.anew_report import describe_dear
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, in_words, slower
 from loopfuse.plan.fusion.explanations import describe_fusion, describe_refusal
+from loopfuse.plan.fusion.in_turn import alone as alone_in_turn
+from loopfuse.plan.fusion.in_turn import apart_inside, taken_apart
 from loopfuse.plan.fusion.streams import Streams
+from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import (
     Item,
     Nest,
@@ -121,7 +124,7 @@ class Planner:
                 assert isinstance(before, Group)
                 reason = f"the analysis gave up (operation limit): {self.dependences.why}"
                 self.decisions.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
-            items.append(Group(Legality.SERIAL, (), (_bare(unit),), scope=scope))
+            items.append(Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope))
         return FusionPlan(tuple(items), tuple(self.decisions))
 
     # ------------------------------------------------------------------------- sequences
@@ -211,7 +214,7 @@ class Planner:
             self.decisions.decide(unit, unit, False, reason)
         elif slow:
             self.decisions.decide(unit, unit, False, slow)
-        return [unit]
+        return [taken_apart(unit, scope, self.cost) if self.cost.device == "cpu" and self.fuel != 0 else unit]
 
     def runs(self, unit: Unit, found: Running | Scattered | str) -> bool:
         """Does somebody run the loop as it stands, for what was found in it?"""
@@ -288,24 +291,22 @@ class Planner:
         body = self.sequence(nest.children, inner)
         why = ""
         if any(isinstance(i, HostGroup) or i.legality is not Legality.SERIAL for i in body):
-            why = self.slower_by_launches(nest, body, inner)
+            why = self.slower_by_launches(nest, body, scope)
             if not why:
                 return HostGroup(nest.loop, tuple(body))
         del self.decisions[mark:]
         self.anew = anew
         return why
 
-    def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], inner: Scope) -> str:
+    def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], scope: Scope) -> str:
         """Why launches in each iteration of a loop take longer than one thread that runs it ("": they do not). On a GPU
         one thread waits for memory so long that nothing is slower."""
         if self.cost.device != "cpu" or self.fuel == 0:
             return ""
-        whole = cells(nest.children)
-        units = (make_unit(label_of(cell), cell, inner) for cell in whole)
-        groups = (Group(Legality.SERIAL, (), (_bare(unit),), scope=inner) for unit in units)
-        alone = sum(self.cost.alone(group)[0] for group in groups)
+        inner = scope.enter(nest.loop, self.statements)
+        alone = sum(alone_in_turn(cell, inner, self.cost) for cell in cells(apart_inside(nest, scope, self.cost).children))
         launched = self.cost.turn(body)
-        if launched < alone * (APART if len(body) > len(whole) else 1.0):
+        if launched < alone * (APART if len(body) > len(cells(nest.children)) else 1.0):
             return ""
         one, other = in_words(alone), in_words(launched)
         compared = f"and {other} if each started other threads" if one != other else "no more than if each started other threads"
@@ -516,10 +517,12 @@ class Planner:
             return None
         parts = (self.cost.group(earlier), self.cost.group(later))
         whole = self.cost.group(formed)
-        apart = sum(part.seconds for part in parts)
-        if not wanted and whole.seconds > apart:
+        together, apart = whole.seconds, sum(part.seconds for part in parts)
+        if together <= apart:  # (it must not be slower where few threads have more of memory each, either)
+            together, apart = whole.few, sum(part.few for part in parts)
+        if not wanted and together > apart:
             dear = describe_dear(self.cost, formed)
-            self.decisions.decline(partner, consumer, whole.seconds, apart, dear)
+            self.decisions.decline(partner, consumer, together, apart, dear)
             return None
         more = whole.anew - sum(part.anew for part in parts)
         if not wanted and self.anew + more > MAX_ANEW:
@@ -689,12 +692,6 @@ def _fences(unit: Unit, kind: str) -> set[str]:
     """The `fuse`/`nofuse` blocks around a unit."""
     loops = [loop for s in unit.statements for loop in s.loops[:1]]
     return {name for loop in loops for name in loop.fence if name.startswith(f"{kind}.")}
-
-
-def _bare(unit: Unit):
-    from loopfuse.plan.units.align import Placed
-
-    return Placed(unit, ())
 
 
 def label_of(cell: tuple[Item, ...]) -> str:

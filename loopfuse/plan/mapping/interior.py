@@ -88,7 +88,8 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     answers, beside the general one.
 
     before:  for x: { if y >= 1: A;  if y < H - 1: B }
-    after:   if y >= 1 and y < H - 1: for x: { A; B }  else: for x: { if y >= 1: A;  if y < H - 1: B }
+    after:   if y >= 1 and y < H - 1: for x: { A; B }
+             else: if y >= 1: for x: { A;  if y < H - 1: B }  else: for x: if y < H - 1: B
 
     One guard LLVM takes out of a loop by itself. A comparison of two variables (`t < y`, where a host's
     loop counts t) has no usual answer.
@@ -105,9 +106,20 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
         conditions += [Iter(var) < each for each in below]
     if not 0 < len(conditions) <= MOST_PEELED:
         return loop
-    general = _copy(loop, loop.lower, loop.upper, loop.body, fresh)
+    general = _with_first_guard_outside(_copy(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
     usual = with_ways(replace(loop, body=_flat(simple)), fresh)
     return Guard(conjoin(*conditions), (usual,), (general,))
+
+
+def _with_first_guard_outside(loop: Loop, conditions: set[Expr], fresh: Callable[[str], str]) -> TreeNode:
+    """A loop of guards of which the first comes outside: LLVM takes the other out of what is left."""
+    guards = [node for node in loop.body if isinstance(node, Guard) and node.condition in conditions]
+    if len(guards) != 2 or len(guards) != len(loop.body) or _names(guards[0].condition) & _inner_vars((loop,)):
+        return loop
+    holds, fails = (
+        _flat(tuple(_simplified(each, {guards[0].condition: answer}) for each in loop.body)) for answer in (True, False)
+    )
+    return Guard(guards[0].condition, (replace(loop, body=holds),), (_copy(loop, loop.lower, loop.upper, fails, fresh),))
 
 
 def with_ways(loop: Loop, fresh: Callable[[str], str]) -> TreeNode:

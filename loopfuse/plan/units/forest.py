@@ -6,7 +6,7 @@ part of one after loop distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -195,6 +195,15 @@ def statements_of(items: Iterable[Item]) -> tuple[Statement, ...]:
     for item in items:
         out += statements_of(item.children) if isinstance(item, Nest) else [item]
     return tuple(out)
+
+
+def innermost(items: Iterable[Item]) -> Iterator[tuple[Statement, ...]]:
+    """The statements that stand side by side in each loop of `items`."""
+    for item in items:
+        if isinstance(item, Nest):
+            beside = tuple(child for child in item.children if isinstance(child, Statement))
+            yield from (beside,) if beside else ()
+            yield from innermost(item.children)
 
 
 def cells(items: Sequence[Item]) -> list[tuple[Item, ...]]:

@@ -42,7 +42,7 @@ from loopfuse.plan.strategies.affine.tiled import (
     stages_of,
     stays_in_sums,
 )
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.forest import Scope, Unit, may_reorder
 from loopfuse.plan.units.groups import ProgramOrder
 from loopfuse.poly.isl import SET, forget
 from loopfuse.poly.isl_orders import (
@@ -248,6 +248,8 @@ class _Search:
 
     def vectors(self) -> Order | None:
         """The first legal order whose innermost loop goes along memory in vectors."""
+        if any(self._stays_in_registers(statement) for statement in self.by_id.values()):
+            return None
         count = len(self.space.dims)
         for dims in permutations(range(count)):
             if not self.goes_along(dims[-1]) or not self.is_legal(tuple(_Dim(Axis.SERIAL, dim) for dim in dims)):
@@ -292,6 +294,13 @@ class _Search:
         """Are neighbours in a dimension neighbours in memory, for all statements that have all dimensions?"""
         full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
         return bool(full) and all(self._goes_along(statement, dim) for statement in full)
+
+    def _stays_in_registers(self, statement: Statement) -> bool:
+        """Does the statement, in the program's order, update one element in lanes, and read nothing else that changes meanwhile?"""
+        if not (self.space.is_full(statement.id) and may_reorder(statement, self.scope.reassociate)):
+            return False
+        loads = (access.load for access in (*statement.reads, statement.write))
+        return not any(statement.iterators[-1] in iterators(part) for load in loads for part in load.index)
 
     def _goes_along(self, statement: Statement, dim: int) -> bool:
         inner = self.space.own[statement.id][dim]

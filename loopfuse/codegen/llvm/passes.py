@@ -17,7 +17,6 @@ def initialize() -> None:
     """Registers LLVM's targets, once."""
     if binding.llvm_version_info[0] == 22:
         binding.set_option("loopfuse", BROKEN_IN_22)
-    binding.set_option("loopfuse", "-align-loops=64")
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()

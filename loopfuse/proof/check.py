@@ -258,7 +258,7 @@ class _Checker:
         if self.wrong:
             return  # what follows takes instances and places for granted
         self.check = "header"
-        headers, doubts = ask(lambda: read_headers(self.values))
+        headers, doubts = read_headers(self.values, ask)
         self.unknown += [(self.check, doubt) for doubt in doubts]
         self.check = "read"
         self.needs = Needs(self.values)

@@ -119,8 +119,9 @@ class Values:
         return union_by_kind(each for each in found if not each.is_empty())
 
     def sources_of(self, read: Read) -> list[tuple[Write, Any | None]]:
-        """(write, { read -> write it finds }) of a read of memory, None for the same instance."""
-        return self._last_in_time(read)[0]
+        """(write, { read -> write it finds }) of a read of memory or a register, None for the same instance."""
+        in_register = isinstance(self.events.buffers[read.buffer].home, Register)
+        return (self._sources(read) if in_register else self._last_in_time(read))[0]
 
     def _sources(self, read: Read) -> Sources:
         """The writes that the read finds, and the values that it finds besides."""

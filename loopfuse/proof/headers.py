@@ -10,14 +10,16 @@ more than that. A tree's loop loads its bounds, and they are those of each state
 2. the Load finds what the program's loop reads: the value that the same run of the loop was given;
 3. it finds such a value wherever the header stands, also where nothing inside is to run: else the
    loop would run for as long as the storage happened to say;
-4. anything else inside fills storage for readers in the same iteration, which are left out with it.
+4. anything else inside fills storage for readers in the same iteration, which are left out with it, or
+   is a Fold of what updates in the same iteration left (which 1 to 3 are asked of): where these do not happen, it would
+   add nothing. What it adds to was not set anew in that iteration by a Copy alone, or is read in no other.
 
 Races, barriers and the ends of buffers are found as for any other read: headers are in `Accesses`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,7 @@ from loopfuse.proof.found import Values
 from loopfuse.tree.looptree import (
     Compute,
     Copy,
+    Fold,
     Global,
     HostLoop,
     HostNode,
@@ -79,8 +82,8 @@ def _expressions(tree: LoopTree) -> Iterator[Expr]:
         yield from buffer.extents
 
 
-def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
-    """The loaded bounds of all loops that can start, noted as reads; and what may be left out
+def read_headers(values: Values, ask: Callable[[Callable[[], Any]], Any]) -> tuple[list[LoadedBound], list[str]]:
+    """(`ask` answers a question within isl's limit.) The loaded bounds of all loops that can start, noted as reads; and what may be left out
     though it happens, as far as these rules know. (Other checks may find that it is missing.)"""
     accesses, events = values.accesses, values.accesses.events
     noted: list[tuple[Leaf, Load, Read]] = []
@@ -91,14 +94,15 @@ def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
         for load in dict.fromkeys((*loads(header.node.lower), *loads(header.node.upper))):
             if strip_of(events.buffers[load.array].home) is not None:
                 raise Undecided(f"the bounds of the loop over {header.node.var} are in lanes")
-            noted.append((header, load, accesses.add_read(header, load)))
+            read = ask(lambda header=header, load=load: accesses.add_read(header, load))
+            noted.append((header, load, read))
     wanted: dict[tuple[str, Load], list[Any]] = {}
     doubts: list[str] = []
     for leaf in events.leaves:
-        if leaf.points.is_empty() or (leaf.run_time and _serves_its_iteration(values, leaf)):
+        if leaf.points.is_empty() or (leaf.run_time and ask(lambda leaf=leaf: _is_left_out_with_it(values, leaf))):
             continue
         try:
-            for header, load, value in _wanted(accesses, leaf):
+            for header, load, value in ask(lambda leaf=leaf: [*_wanted(accesses, leaf)]):
                 wanted.setdefault((header.name, load), []).append(value)
         except Undecided as doubt:
             doubts.append(str(doubt))
@@ -111,6 +115,47 @@ def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
     return found, doubts
 
 
+def _is_left_out_with_it(values: Values, leaf: Leaf) -> bool:
+    """Is what a loop leaves out with an iteration that does not happen nothing that others miss?"""
+    return _gathers_in_its_iteration(values, leaf) if isinstance(leaf.node, Fold) else _serves_its_iteration(values, leaf)
+
+
+def _gathers_in_its_iteration(values: Values, leaf: Leaf) -> bool:
+    """Does the Fold take in what was left in the same iteration of all the loops around it whose bounds are data?"""
+    taken = values.accesses.moved[leaf.name]
+    outer = _outer(leaf, leaf.run_time[-1])
+    for write, pairs in values.sources_of(taken):
+        if not _in_one_iteration(outer, write.leaf, leaf, pairs):
+            return False
+    assert isinstance(leaf.node, Fold)
+    reads = values.accesses.reads.get(leaf.node.target.array, [])
+    return all(
+        _reads_in_its_iteration(values, leaf, read, header)
+        for header in leaf.run_time
+        if _is_copied_into(values, leaf.node.target.array, header)
+        for read in reads
+    )
+
+
+def _is_copied_into(values: Values, buffer: str, header: Leaf) -> bool:
+    """Does a Copy write the buffer in iterations of the header's loop?"""
+    writes = values.accesses.writes.get(buffer, [])
+    return any(isinstance(write.leaf.node, Copy) and header in write.leaf.run_time for write in writes)
+
+
+def _outer(leaf: Leaf, header: Leaf) -> tuple[str, ...]:
+    """The loops around a leaf, down to the header's."""
+    assert isinstance(header.node, Loop)
+    return leaf.names[: leaf.names.index(header.node.var) + 1]
+
+
+def _in_one_iteration(outer: tuple[str, ...], one: Leaf, other: Leaf, pairs: Any | None) -> bool:
+    """Are both leaves in the loops `outer` of one launch, and related by `pairs` in the same iterations of them alone?"""
+    if one.launch != other.launch or not one.names[: len(outer)] == other.names[: len(outer)] == outer:
+        return False
+    return pairs is None or all(is_equal_along(pairs, k, k) for k in range(len(outer)))
+
+
 def _serves_its_iteration(values: Values, leaf: Leaf) -> bool:
     """Does the leaf fill storage that nobody reads but in the same iteration of all the loops
     around it whose bounds are data? Where a loop leaves the leaf out, it leaves out its readers too."""
@@ -118,27 +163,21 @@ def _serves_its_iteration(values: Values, leaf: Leaf) -> bool:
     if not isinstance(node, Compute | Copy):
         return False
     reads = values.accesses.reads.get(node.target.array, [])
-    buffer = values.events.buffers[node.target.array]
+    if isinstance(node, Compute) and any(isinstance(read.leaf.node, Fold) for read in reads):
+        return False  # what a Fold takes of it may be seen anywhere
+    buffer, header = values.events.buffers[node.target.array], leaf.run_time[-1]
     if isinstance(buffer.home, Register):
-        return all(values.in_line(read) is not None for read in reads)
+        return all(values.in_line(read) is not None or _reads_in_its_iteration(values, leaf, read, header) for read in reads)
     if buffer.argument or not isinstance(buffer.home, Global):
         return False
-    return all(_reads_in_its_iteration(values, leaf, read) for read in reads)
+    return all(_reads_in_its_iteration(values, leaf, read, header) for read in reads)
 
 
-def _reads_in_its_iteration(values: Values, leaf: Leaf, read: Read) -> bool:
-    """Does the read find what the leaf wrote in the same iteration of those loops alone, if at all?"""
-    header = leaf.run_time[-1].node
-    assert isinstance(header, Loop)
-    outer = leaf.names[: leaf.names.index(header.var) + 1]
-    for write, pairs in values.sources_of(read):
-        if write.leaf is not leaf or pairs is None:
-            continue
-        if read.leaf.names[: len(outer)] != outer or read.leaf.launch != leaf.launch:
-            return False
-        if not all(is_equal_along(pairs, k, k) for k in range(len(outer))):
-            return False
-    return True
+def _reads_in_its_iteration(values: Values, leaf: Leaf, read: Read, header: Leaf) -> bool:
+    """Does the read find what the leaf wrote in the same iteration of the header's loop and those around it alone, if at all?"""
+    outer = _outer(leaf, header)
+    found = ((write.leaf, pairs) for write, pairs in values.sources_of(read))
+    return all(_in_one_iteration(outer, source, read.leaf, pairs) for source, pairs in found if source is leaf)
 
 
 def misread_bound(accesses: Accesses, values: Values, bound: LoadedBound) -> tuple[str, Any] | None:

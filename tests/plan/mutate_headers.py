@@ -19,6 +19,7 @@ from loopfuse.tree.looptree import (
     Shared,
     TreeNode,
 )
+from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_edit import (
     Edit,
     all_of,
@@ -77,6 +78,17 @@ kernel k(inout x: f32[N], inout y: f32[N]):
         if x[i] > 0.0:
             y[i] = 1.0
         x[i] = x[i] - 1.0
+"""
+
+SUMS_IN_LANES = """
+kernel k(q: f32[H, T], len: i32[H], inout y: f32[H]):
+    for h in 0..H:
+        for p in 0..len[h]:
+            temp row: f32[T]
+            for j in 0..T:
+                row[j] = q[h, j] * f32(p + 1)
+            for j in 0..T:
+                y[h] += row[j]
 """
 
 Nodes = tuple[TreeNode, ...]
@@ -161,6 +173,7 @@ BASES = [
     planned("ragged in ragged", "cpu", {"R": 5, "S": 9, "Z": 9}, text=NESTED),
     planned("ragged part", "sm_90", {"M": 9}, text=PART_OF_THE_ROWS, shrink=everywhere("256", "8")),
     planned("ragged anew", "cpu", {"M": 9}, text=ANEW),
+    planned("ragged sums", "cpu", {"H": 3, "T": 35}, text=SUMS_IN_LANES),
     planned("condition", "cpu", {"N": 9}, text=CONDITION),
 ]
 
@@ -247,6 +260,40 @@ def prefetched(compute: Compute) -> Nodes:
     return (compute, Guard(inside, (replace(later, target=compute.target),)))
 
 
+def _parts_of_sums(tree: LoopTree) -> tuple[Loop, Guard, Guard]:
+    """The loop over p of sums in lanes; the guard of lanes without what clears them, and that alone."""
+    loop = next(n for launch in tree.launches for n in walk_nodes(launch.body) if isinstance(n, Loop) and n.var == "p")
+    guard = loop.body[-1]
+    assert isinstance(guard, Guard)
+    clearing, *rest = guard.then
+    return loop, replace(guard, then=tuple(rest)), replace(guard, then=(clearing,), otherwise=())
+
+
+def cleared_before(tree: LoopTree) -> LoopTree:
+    """Lanes are set to 0 before the loop over p."""
+    loop, rest, clearing = _parts_of_sums(tree)
+    return put("for p in", lambda _: (clearing, replace(loop, body=(*loop.body[:-1], rest))))(tree)
+
+
+def folded_behind(tree: LoopTree) -> LoopTree:
+    """The last fold, into y, stands behind the loop over p."""
+    loop, *_ = _parts_of_sums(tree)
+    guard = loop.body[-1]
+    assert isinstance(guard, Guard)
+    *first, last = guard.then
+    inside = replace(guard, then=tuple(first))
+    return put("for p in", lambda _: (replace(loop, body=(*loop.body[:-1], inside)), replace(guard, then=(last,), otherwise=())))(tree)
+
+
+def folded_first(tree: LoopTree) -> LoopTree:
+    """The last fold, into y, stands before the updates, whose lanes are cleared behind it."""
+    loop, *_ = _parts_of_sums(tree)
+    guard = loop.body[-1]
+    assert isinstance(guard, Guard)
+    *first, last = guard.then
+    return put("for p in", lambda _: (replace(loop, body=(*loop.body[:-1], replace(guard, then=(last, *first)))),))(tree)
+
+
 ROWS = [
     # ------------------------------------------------ bounds in registers
     Row("bound read before it is set", "ragged cpu", "the loop stands before k_end is found",
@@ -313,6 +360,16 @@ ROWS = [
         all_of(in_first("S1[i - 1]"), in_first("S3["), before("S1[i - 1]", "for j in"))),
     Row("value that the loop leaves behind", "ragged anew cpu", "t[i - 1], and S3 reads it there",
         all_of(into_loop("S1[i - 1]", "j"), in_first("S1[i - 1]"), in_first("S3["))),
+    # ------------------------------------------------ sums in lanes in such loops
+    Row("sums of too few iterations", "ragged sums cpu", "the loop over p ends at p_end - 1", to("p", "p_end", -1)),
+    Row("sums of every second iteration", "ragged sums cpu", "the loop over p has a step of 2",
+        put("for p in", lambda loop: (replace(loop, step=2),))),
+    Row("lanes cleared for all iterations", "ragged sums cpu", "before the loop over p: what one adds, the next adds again",
+        cleared_before),
+    Row("lanes folded once", "ragged sums cpu", "behind the loop over p: they hold what the last iteration left",
+        folded_behind),
+    Row("lanes folded before they are filled", "ragged sums cpu", "the last fold of y stands first in the loop over p",
+        folded_first),
     # ------------------------------------------------ conditions
     Row("condition overwritten before it is read", "condition cpu", "x is changed first",
         before("S2[", "S1[")),

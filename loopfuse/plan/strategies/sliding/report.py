@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.fusion.explanations import find_witness, is_read_again, writing_elsewhere
-from loopfuse.plan.strategies.sliding.time_blocks import fit_pair, why_no_blocks
+from loopfuse.plan.strategies.sliding.time_blocks import fit_pair, most_resident, why_no_blocks
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
 from loopfuse.plan.strategies.sliding.windows.passes import find_passes, lines_of
@@ -136,7 +136,7 @@ def describe_time(
         if len(blocks) > 1:
             text += f", then {' and '.join(map(str, blocks[1:]))} of what is left"
         if resident is not None:
-            most = rules.machine.resident >> 20
+            most = most_resident(units, loop, rules) >> 20
             text += f" (one by one where the arrays take {most} MiB or less, which caches keep)"
         pipeline = made[0].pipeline
         if first is last:

@@ -197,7 +197,7 @@ class WindowStreams:
         inner = scope.enter(host.loop, self.program.by_id)
         units = in_order(unit for group in groups for unit in group.units)
         made: list[Windowed] = []
-        resident = when_resident(units, self.program, self.rules)
+        resident = when_resident(units, host.loop, self.program, self.rules)
         resident = None if resident == FALSE else resident
         for steps in best_blocks(
             groups, host.loop, inner, self.program, self.rules, self.cost, live

@@ -64,12 +64,13 @@ kernel k(a: i32[M], inout b: i32[M], out c: i32[M], len: i32[M]):
 ANEW = """
 kernel k(a: f64[M], inout b: f64[M], inout c: f64[M], start: i64[M + 1]):
     temp t: f64[M]
-    for i in 0..M:
-        t[i] = a[i] * 2.0
-    for i in 1..M - 2:
-        for j in start[i]..start[i+1]:
-            b[i] = b[i] - t[i+2]
-        c[i] = b[i] + t[i-1]
+    fuse:
+        for i in 0..M:
+            t[i] = a[i] * 2.0
+        for i in 1..M - 2:
+            for j in start[i]..start[i+1]:
+                b[i] = b[i] - t[i+2]
+            c[i] = b[i] + t[i-1]
 """
 
 CONDITION = """

@@ -383,10 +383,9 @@ ROWS = [
         all_of(everywhere("i", "i * 4 + v"), put("serial for i", vectorised))),
     Row("recurrence backwards", "prefix_sum cpu", "from the last to the first",
         backwards("i", Symbol("N", DType.I64))),
-    Row("guard of the first element widened", "prefix_sum cpu", "i <= 1 instead of i == 0",
-        put("if i == 0", lambda node: (replace(node, condition=Compare(
-            "le", node.condition.left, Const(1, DType.I64))),)),
-        "the other statement overwrites what it stored"),
+    Row("guard of the first element moved", "prefix_sum cpu", "i_1 == 1 instead of i_1 == 0",
+        put("if i_1 == 0", lambda node: (replace(node, condition=Compare(
+            "eq", node.condition.left, Const(1, DType.I64))),))),
     # ------------------------------------------------ others
     Row("transposed wrongly", "transpose_add gpu", "b[i, j] instead of b[j, i]",
         rewrite("S2[", "b[jb * 8 + jt, ib * 32 + it]", "b[ib * 32 + it, jb * 8 + jt]")),

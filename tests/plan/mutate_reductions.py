@@ -279,7 +279,7 @@ ROWS = [
     Row("sum by product", "several cpu", "fold prod into b[0]", by("fold sum b[0]", "prod")),
     Row("product in another element", "several cpu", "into b[1]", into("fold prod b[0]", 0, 1)),
     Row("lanes of the product not started", "several cpu", "accumulators not set",
-        drop("copy b_acc_1[l_3] = 1.0")),
+        drop("copy b_acc_1[l_4] = 1.0")),
     Row("product's last updates missing", "several cpu", "no rest of the elements",
         drop("serial for i_1 in")),
     Row("rest of the second sum twice", "several cpu", "run twice", double("serial for i_2 in")),

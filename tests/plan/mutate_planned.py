@@ -380,7 +380,7 @@ ROWS = [
     Row("carried dimension made parallel", "prefix_sum cpu", "a worker for each element",
         put("thread for one", lambda node: (replace(node.body[0], mapping=Mapping.THREAD),))),
     Row("carried dimension made a vector", "prefix_sum cpu", "four elements at once",
-        all_of(everywhere("i", "i * 4 + v"), put("serial for i", vectorised))),
+        all_of(everywhere("i", "i * 4 + v"), put("serial for i in", vectorised))),
     Row("recurrence backwards", "prefix_sum cpu", "from the last to the first",
         backwards("i", Symbol("N", DType.I64))),
     Row("guard of the first element moved", "prefix_sum cpu", "i_1 == 1 instead of i_1 == 0",

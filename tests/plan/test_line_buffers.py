@@ -151,6 +151,14 @@ WITHOUT = {
     "every other": "a nest whose iterations depend on each other is strategy affine's",
 }  # fmt: skip
 """Those that get no line buffers, and why."""
+ASKED = ("several outputs", "stored and read")
+"""Those that store what they keep, so that few threads are no faster: lines are asked for."""
+
+
+def fused(text: str) -> str:
+    """The loops of a kernel in a `fuse:` block."""
+    head, loops = textwrap.dedent(text).split("    for ", 1)
+    return f"{head}    fuse:\n" + textwrap.indent("    for " + loops, "    ")
 
 
 @cache
@@ -204,6 +212,7 @@ def check(name: str, text: str, sizes: dict[str, int], scalars: dict[str, int]) 
 @pytest.mark.parametrize("name", [*CHAINS, *MORE])
 def test_chain_is_one_launch_of_line_buffers(name: str) -> None:
     text = {**CHAINS, **MORE}[name]
+    text = fused(text) if name in ASKED else text
     found = planned(text)
     strategies = [launch.strategy for launch in found.tree.launches]
     lines = [buffer for buffer in found.tree.buffers if isinstance(buffer.home, LineBuffer)]

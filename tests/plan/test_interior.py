@@ -172,11 +172,6 @@ def test_guards_of_rows_are_asked_once_a_row() -> None:
     (asked,) = [node for node in rows.body if isinstance(node, Guard)]
     (fast,) = asked.then
     assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
-    (first,) = asked.otherwise
-    assert isinstance(first, Guard), "LLVM takes one guard out of a loop by itself"
-    for way in (first.then, first.otherwise):
-        (loop,) = way
-        assert isinstance(loop, Loop) and sum(isinstance(node, Guard) for node in walk_nodes(loop.body)) == 1
 
 
 def test_what_asks_for_a_step_has_two_ways() -> None:
@@ -187,7 +182,11 @@ def test_what_asks_for_a_step_has_two_ways() -> None:
     asked = [node for node in found if isinstance(node, Guard) and node.otherwise]
     (ways,) = [node for node in asked if "t" in iterators(node.condition)]
     assert isinstance(ways.condition, Compare)
-    assert any(node.then == (ways,) for node in asked)
+    (usual,) = (node for node in asked if node.then == (ways,))
+    (first,) = usual.otherwise
+    assert isinstance(first, Guard), "of two guards LLVM takes one out of a loop by itself"
+    for (loop,) in (first.then, first.otherwise):
+        assert isinstance(loop, Loop) and sum(isinstance(node, Guard) for node in walk_nodes(loop.body)) == 1
     for way in (ways.then, ways.otherwise):
         inside = [node for node in walk_nodes(way) if isinstance(node, Compute)]
         assert inside and all("t" not in iterators(node.value) for node in inside)
@@ -233,3 +232,32 @@ def test_a_loop_counts_up_where_its_iterations_are_independent() -> None:
     assert all(isinstance(node.iteration[1], Iter) for name, node in computes.items() if name != "S1")
     wraps = [_folds(node) for node in walk_nodes(launch.body) if isinstance(node, Compute) and node.statement == "S2"]
     assert sorted(wraps) == [0, 1, 1]
+
+
+DIVISIONS = """
+    kernel k(a: i64[N], inout b: i64[N], out c: i64[N], out d: i32[N]):
+        for i in 0..N:
+            b[i] = (a[i] - b[i]) % 7
+        for i in 0..N:
+            c[i] = a[i] * 3 + b[i]
+        for i in 0..N:
+            d[i] = i32(b[i] // 5)
+    """
+
+
+def test_divisions_of_64_bits_are_loops_of_their_own() -> None:
+    """They are no vectors, what stands between them is, and all three are one pass over memory."""
+    (launch,) = planned(DIVISIONS).tree.launches
+    (chunks,) = launch.body
+    assert isinstance(chunks, Loop)
+    assert [[each.statement for each in walk_nodes((loop,)) if isinstance(each, Compute)] for loop in chunks.body] == [["S1"], ["S2"], ["S3"]]
+
+
+@pytest.mark.parametrize("text", [DIVISIONS.replace("i64", "i32"), DIVISIONS.replace("% 7", "% 8").replace("// 5", "// 4")])
+def test_what_is_vectors_stays_together(text: str) -> None:
+    """Divisions of 32 bits, and by powers of two."""
+    (launch,) = planned(text).tree.launches
+    (chunks,) = launch.body
+    assert isinstance(chunks, Loop)
+    (loop,) = chunks.body
+    assert isinstance(loop, Loop) and len(loop.body) == 3

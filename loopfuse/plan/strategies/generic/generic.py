@@ -4,12 +4,17 @@ workers), everything else runs in order inside a thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, integer
-from loopfuse.plan.mapping.interior import split_inner, split_interior, without_guards
+from loopfuse.plan.mapping.interior import (
+    divisions_apart,
+    split_inner,
+    split_interior,
+    without_guards,
+)
 from loopfuse.plan.mapping.lanes import statements_in_lanes, with_lanes
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
@@ -145,14 +150,19 @@ def _cpu_loops(
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
         nodes = tuple(
-            without_guards(part, around, names.fresh)
-            if isinstance(part, Loop) and part.var == var
-            else part
+            node
             for part in split_interior(loop, names.fresh)
+            for node in (_usual_ways(part, around, names.fresh) if isinstance(part, Loop) and part.var == var else (part,))
         )
     for name, count in reversed(outer):
         nodes = (Loop(name, integer(0), count, 1, Where.THREAD, nodes),)
     return nodes
+
+
+def _usual_ways(loop: Loop, around: Sequence[str], fresh: Callable[[str], str]) -> tuple[TreeNode, ...]:
+    """The interior of a loop, where guards have their usual answers."""
+    ways = without_guards(loop, around, fresh)
+    return divisions_apart(ways, fresh) if isinstance(ways, Loop) else (ways,)
 
 
 def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:

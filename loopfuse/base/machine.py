@@ -188,9 +188,8 @@ take their share."""
 
 def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), processors: int | None = None) -> int:
     """What this process can hope for of the last cache that processors share, as Linux tells: all of it where it may run on
-    all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (Blocks of time steps
-    begin to pay at 1.2 times the 32 MB that eight processors of an EPYC share: at half of it they take 1.7 times as long as
-    sweeps, at four times it 0.8; on a Xeon of 300 MB, two processors, between 8 and 50 MB, by how much is computed for what is moved.)"""
+    all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (What of it decides where
+    blocks of time steps pay: `plan.strategies.sliding.time_blocks.most_resident`; on a Xeon of 300 MB they do between 8 and 50 MB.)"""
     shared, size = 1, 0
     for entry in sorted(folder.glob("index*")):
         try:

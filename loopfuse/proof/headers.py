@@ -83,8 +83,9 @@ def _expressions(tree: LoopTree) -> Iterator[Expr]:
 
 
 def read_headers(values: Values, ask: Callable[[Callable[[], Any]], Any]) -> tuple[list[LoadedBound], list[str]]:
-    """(`ask` answers a question within isl's limit.) The loaded bounds of all loops that can start, noted as reads; and what may be left out
-    though it happens, as far as these rules know. (Other checks may find that it is missing.)"""
+    """The loaded bounds of all loops that can start, noted as reads; and what may be left out
+    though it happens, as far as these rules know. (Other checks may find that it is missing.) `ask` answers each question
+    within isl's limit."""
     accesses, events = values.accesses, values.accesses.events
     noted: list[tuple[Leaf, Load, Read]] = []
     for header in events.headers:
@@ -124,9 +125,8 @@ def _gathers_in_its_iteration(values: Values, leaf: Leaf) -> bool:
     """Does the Fold take in what was left in the same iteration of all the loops around it whose bounds are data?"""
     taken = values.accesses.moved[leaf.name]
     outer = _outer(leaf, leaf.run_time[-1])
-    for write, pairs in values.sources_of(taken):
-        if not _in_one_iteration(outer, write.leaf, leaf, pairs):
-            return False
+    if not all(_in_one_iteration(outer, write.leaf, leaf, pairs) for write, pairs in values.sources_of(taken)):
+        return False
     assert isinstance(leaf.node, Fold)
     reads = values.accesses.reads.get(leaf.node.target.array, [])
     return all(
@@ -166,11 +166,9 @@ def _serves_its_iteration(values: Values, leaf: Leaf) -> bool:
     if isinstance(node, Compute) and any(isinstance(read.leaf.node, Fold) for read in reads):
         return False  # what a Fold takes of it may be seen anywhere
     buffer, header = values.events.buffers[node.target.array], leaf.run_time[-1]
-    if isinstance(buffer.home, Register):
-        return all(values.in_line(read) is not None or _reads_in_its_iteration(values, leaf, read, header) for read in reads)
-    if buffer.argument or not isinstance(buffer.home, Global):
+    if not isinstance(buffer.home, Register) and (buffer.argument or not isinstance(buffer.home, Global)):
         return False
-    return all(_reads_in_its_iteration(values, leaf, read, header) for read in reads)
+    return all(values.in_line(read) is not None or _reads_in_its_iteration(values, leaf, read, header) for read in reads)
 
 
 def _reads_in_its_iteration(values: Values, leaf: Leaf, read: Read, header: Leaf) -> bool:

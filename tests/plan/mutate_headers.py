@@ -19,7 +19,6 @@ from loopfuse.tree.looptree import (
     Shared,
     TreeNode,
 )
-from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_edit import (
     Edit,
     all_of,
@@ -261,38 +260,27 @@ def prefetched(compute: Compute) -> Nodes:
     return (compute, Guard(inside, (replace(later, target=compute.target),)))
 
 
-def _parts_of_sums(tree: LoopTree) -> tuple[Loop, Guard, Guard]:
-    """The loop over p of sums in lanes; the guard of lanes without what clears them, and that alone."""
-    loop = next(n for launch in tree.launches for n in walk_nodes(launch.body) if isinstance(n, Loop) and n.var == "p")
-    guard = loop.body[-1]
-    assert isinstance(guard, Guard)
-    clearing, *rest = guard.then
-    return loop, replace(guard, then=tuple(rest)), replace(guard, then=(clearing,), otherwise=())
+def with_sums(change: Callable[[tuple[TreeNode, ...], Guard], tuple[Guard | None, Guard, Guard | None]]) -> Edit:
+    """What stands before the loop over p, last in it and behind it, made of the guard of its lanes and what that holds."""
+
+    def edit(loop: Loop) -> Nodes:
+        guard = loop.body[-1]
+        assert isinstance(guard, Guard)
+        before_it, last, behind = change(guard.then, guard)
+        around = (before_it, replace(loop, body=(*loop.body[:-1], last)), behind)
+        return tuple(node for node in around if node is not None)
+
+    return put("for p in", edit)
 
 
-def cleared_before(tree: LoopTree) -> LoopTree:
-    """Lanes are set to 0 before the loop over p."""
-    loop, rest, clearing = _parts_of_sums(tree)
-    return put("for p in", lambda _: (clearing, replace(loop, body=(*loop.body[:-1], rest))))(tree)
+def alone(guard: Guard, node: TreeNode) -> Guard:
+    """The guard around one node."""
+    return replace(guard, then=(node,), otherwise=())
 
 
-def folded_behind(tree: LoopTree) -> LoopTree:
-    """The last fold, into y, stands behind the loop over p."""
-    loop, *_ = _parts_of_sums(tree)
-    guard = loop.body[-1]
-    assert isinstance(guard, Guard)
-    *first, last = guard.then
-    inside = replace(guard, then=tuple(first))
-    return put("for p in", lambda _: (replace(loop, body=(*loop.body[:-1], inside)), replace(guard, then=(last,), otherwise=())))(tree)
-
-
-def folded_first(tree: LoopTree) -> LoopTree:
-    """The last fold, into y, stands before the updates, whose lanes are cleared behind it."""
-    loop, *_ = _parts_of_sums(tree)
-    guard = loop.body[-1]
-    assert isinstance(guard, Guard)
-    *first, last = guard.then
-    return put("for p in", lambda _: (replace(loop, body=(*loop.body[:-1], replace(guard, then=(last, *first)))),))(tree)
+CLEARED_BEFORE = with_sums(lambda nodes, guard: (alone(guard, nodes[0]), replace(guard, then=nodes[1:]), None))
+FOLDED_BEHIND = with_sums(lambda nodes, guard: (None, replace(guard, then=nodes[:-1]), alone(guard, nodes[-1])))
+FOLDED_FIRST = with_sums(lambda nodes, guard: (None, replace(guard, then=(nodes[-1], *nodes[:-1])), None))
 
 
 ROWS = [
@@ -366,11 +354,11 @@ ROWS = [
     Row("sums of every second iteration", "ragged sums cpu", "the loop over p has a step of 2",
         put("for p in", lambda loop: (replace(loop, step=2),))),
     Row("lanes cleared for all iterations", "ragged sums cpu", "before the loop over p: what one adds, the next adds again",
-        cleared_before),
+        CLEARED_BEFORE),
     Row("lanes folded once", "ragged sums cpu", "behind the loop over p: they hold what the last iteration left",
-        folded_behind),
+        FOLDED_BEHIND),
     Row("lanes folded before they are filled", "ragged sums cpu", "the last fold of y stands first in the loop over p",
-        folded_first),
+        FOLDED_FIRST),
     # ------------------------------------------------ conditions
     Row("condition overwritten before it is read", "condition cpu", "x is changed first",
         before("S2[", "S1[")),

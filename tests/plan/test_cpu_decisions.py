@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from loopfuse import pipeline
 from loopfuse.base.options import CPU, Options
 from loopfuse.tree.looptree import Loop
 
+CASES = Path(__file__).parent.parent / "cases"
 ROWS_BY_COLUMNS = """
     kernel k(a: f32[M, N], out t: f32[M, N]):
         for i in 0..M, j in 0..N:
@@ -85,16 +87,8 @@ KEPT_AND_STORED = """
         for y in 1..H, x in 1..W:
             c[y, x] = b[y, x] - b[y, x-1]
     """
-HALVES_FROM_MEMORY_OF_MANY = """
-    kernel k(x: f16[N], out y: f16[N]):
-        temp b: f16[N]
-        for i in 1..N-1:
-            b[i] = 0.25 * (x[i-1] + x[i+1]) + 0.5 * x[i]
-        for i in 2..N-2:
-            y[i] = 0.25 * (b[i-1] + b[i+1]) + 0.5 * b[i]
-    """
 DECLINED = {
-    "what few threads compute": HALVES_FROM_MEMORY_OF_MANY,
+    "what few threads compute": HALVES_ANEW.replace("bf16", "f16"),
     "from plane to plane": FROM_PLANE_TO_PLANE, "halves anew": HALVES_ANEW, "kept and stored": KEPT_AND_STORED,
     "rows by columns": ROWS_BY_COLUMNS, "steps of two and three": STEPS_OF_TWO_AND_THREE,
     "written across": WRITTEN_ACROSS, "a few of many": A_FEW_OF_MANY,
@@ -172,21 +166,11 @@ def test_what_a_third_loop_computes_again_is_said() -> None:
     assert "`w` is computed again where L3 needs it" in last["reason"]
 
 
-IN_TURN = """
-    kernel k(inout b: i64[2, 800], steps: i64):
-        for t in 0..steps:
-            for i in 2..798:
-                if (b[t % 2, i] & i64(1)) != i64(0):
-                    b[0, i] = abs(b[t % 2, i+2] + b[t % 2, i-2])
-                b[(t + 1) % 2, i] = (i64(2) if u8(b[t % 2, i]) != u8(0) else b[t % 2, i]) + abs(b[t % 2, i])
-    """
-
-
 def test_what_waits_for_nothing_is_a_loop_of_its_own_where_one_thread_runs_all() -> None:
     """In one loop both took 2.1 times as long: no vectors of the second."""
-    kernel = loopfuse.loads(textwrap.dedent(IN_TURN), target="cpu")
+    kernel = loopfuse.loads((CASES / "in_turn_apart.lf").read_text(), target="cpu")
     program = kernel.program()
-    (launch,) = pipeline.plan_kernel(program, "k", Options(target=CPU)).tree.launches
+    (launch,) = pipeline.plan_kernel(program, kernel.name, Options(target=CPU)).tree.launches
     (one,) = launch.body
     assert isinstance(one, Loop)
     (steps,) = one.body

@@ -17,8 +17,7 @@ from loopfuse.plan.fusion.anew_report import describe_dear
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, in_words, slower
 from loopfuse.plan.fusion.explanations import describe_fusion, describe_refusal
-from loopfuse.plan.fusion.in_turn import alone as alone_in_turn
-from loopfuse.plan.fusion.in_turn import apart_inside, taken_apart
+from loopfuse.plan.fusion.in_turn import alone_in_turn, apart_inside, taken_apart
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import (
@@ -291,20 +290,19 @@ class Planner:
         body = self.sequence(nest.children, inner)
         why = ""
         if any(isinstance(i, HostGroup) or i.legality is not Legality.SERIAL for i in body):
-            why = self.slower_by_launches(nest, body, scope)
+            why = self.slower_by_launches(nest, body, inner)
             if not why:
                 return HostGroup(nest.loop, tuple(body))
         del self.decisions[mark:]
         self.anew = anew
         return why
 
-    def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], scope: Scope) -> str:
+    def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], inner: Scope) -> str:
         """Why launches in each iteration of a loop take longer than one thread that runs it ("": they do not). On a GPU
         one thread waits for memory so long that nothing is slower."""
         if self.cost.device != "cpu" or self.fuel == 0:
             return ""
-        inner = scope.enter(nest.loop, self.statements)
-        alone = sum(alone_in_turn(cell, inner, self.cost) for cell in cells(apart_inside(nest, scope, self.cost).children))
+        alone = sum(alone_in_turn(cell, inner, self.cost) for cell in cells(apart_inside(nest, inner, self.cost).children))
         launched = self.cost.turn(body)
         if launched < alone * (APART if len(body) > len(cells(nest.children)) else 1.0):
             return ""

@@ -28,19 +28,22 @@ GAIN = 0.9
 
 def taken_apart(unit: Unit, scope: Scope, cost: CostModel) -> Unit:
     """The unit with the loops inside its outermost one taken apart where that is faster for one thread."""
-    items = tuple(apart_inside(item, scope, cost) if isinstance(item, Nest) else item for item in unit.items)
+    items = tuple(_entered(item, scope, cost) if isinstance(item, Nest) else item for item in unit.items)
     return unit if items == unit.items else replace(unit, items=items)
 
 
-def alone(items: tuple[Item, ...], scope: Scope, cost: CostModel) -> float:
+def alone_in_turn(items: tuple[Item, ...], scope: Scope, cost: CostModel) -> float:
     """Seconds of `items` in one turn of the loops around, by one thread."""
     unit = make_unit("", items, scope)
     return cost.alone(Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope))[0]
 
 
-def apart_inside(nest: Nest, scope: Scope, cost: CostModel) -> Nest:
-    """A loop, with those inside it taken apart. `scope`: where it stands."""
-    inner = scope.enter(nest.loop, cost.program.by_id)
+def _entered(nest: Nest, scope: Scope, cost: CostModel) -> Nest:
+    return apart_inside(nest, scope.enter(nest.loop, cost.program.by_id), cost)
+
+
+def apart_inside(nest: Nest, inner: Scope, cost: CostModel) -> Nest:
+    """A loop, with those inside it taken apart. `inner`: one iteration of it."""
     children: list[Item] = []
     for child in nest.children:
         children += _parts(child, inner, cost) if isinstance(child, Nest) else (child,)
@@ -50,7 +53,7 @@ def apart_inside(nest: Nest, scope: Scope, cost: CostModel) -> Nest:
 def _parts(nest: Nest, scope: Scope, cost: CostModel) -> tuple[Item, ...]:
     """A loop inside another: itself, or the loops that it is taken apart into."""
     if any(isinstance(child, Nest) for child in nest.children):
-        return (apart_inside(nest, scope, cost),)
+        return (_entered(nest, scope, cost),)
     parts = components(cells(nest.children), scope)
     if len(parts) < 2 or _have_private(parts, nest, cost):
         return (nest,)
@@ -62,8 +65,8 @@ def _parts(nest: Nest, scope: Scope, cost: CostModel) -> tuple[Item, ...]:
     ]
     if len(loops) < 2:
         return (nest,)
-    apart = sum(alone((loop,), scope, cost) for loop in loops)
-    return tuple(loops) if apart < GAIN * alone((nest,), scope, cost) else (nest,)
+    apart = sum(alone_in_turn((loop,), scope, cost) for loop in loops)
+    return tuple(loops) if apart < GAIN * alone_in_turn((nest,), scope, cost) else (nest,)
 
 
 def _have_private(parts: list[list[tuple[Item, ...]]], nest: Nest, cost: CostModel) -> bool:

@@ -28,7 +28,15 @@ from loopfuse.lang.nodes import (
     combine,
     integer,
 )
-from loopfuse.lang.walk import children, conjuncts, loads, map_expr, substitute, walk_expr
+from loopfuse.lang.walk import (
+    children,
+    conjuncts,
+    loads,
+    map_expr,
+    substitute,
+    walk_expr,
+    with_children,
+)
 from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.rewrite.independent import consecutive_parts
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
@@ -54,10 +62,10 @@ def split_interior(loop: Loop, fresh: Callable[[str], str]) -> tuple[TreeNode, .
     stop = combine("max", start, stop) if below else loop.upper
     out: list[TreeNode] = []
     if above:
-        out.append(copy_of(loop, loop.lower, start, loop.body, fresh))
+        out.append(_copy(loop, loop.lower, start, loop.body, fresh))
     out.append(replace(loop, lower=start, upper=stop, body=_flat(simple)))
     if below:
-        out.append(copy_of(loop, stop, loop.upper, loop.body, fresh))
+        out.append(_copy(loop, stop, loop.upper, loop.body, fresh))
     return tuple(out)
 
 
@@ -108,7 +116,7 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
         conditions += [Iter(var) < each for each in below]
     if not 0 < len(conditions) <= MOST_PEELED:
         return loop
-    general = _with_first_guard_outside(copy_of(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
+    general = _with_first_guard_outside(_copy(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
     usual = with_ways(replace(loop, body=_flat(simple)), fresh)
     return Guard(conjoin(*conditions), (usual,), (general,))
 
@@ -118,10 +126,7 @@ def _with_first_guard_outside(loop: Loop, conditions: set[Expr], fresh: Callable
     guards = [node for node in loop.body if isinstance(node, Guard) and node.condition in conditions]
     if len(guards) != 2 or len(guards) != len(loop.body) or _names(guards[0].condition) & _inner_vars((loop,)):
         return loop
-    holds, fails = (
-        _flat(tuple(_simplified(each, {guards[0].condition: answer}) for each in loop.body)) for answer in (True, False)
-    )
-    return Guard(guards[0].condition, (replace(loop, body=holds),), (copy_of(loop, loop.lower, loop.upper, fails, fresh),))
+    return _once_for_each_answer(loop, guards[0].condition, fresh)
 
 
 def divisions_apart(loop: Loop, fresh: Callable[[str], str]) -> tuple[Loop, ...]:
@@ -135,13 +140,13 @@ def divisions_apart(loop: Loop, fresh: Callable[[str], str]) -> tuple[Loop, ...]
     """
     if not all(isinstance(node, Compute) for node in loop.body):
         return (loop,)
-    divides = [isinstance(node, Compute) and _divides(node.value) for node in loop.body]
-    if not any(divides):
-        return (loop,)
-    numbers = {id(node): number if slow else -1 for number, (node, slow) in enumerate(zip(loop.body, divides, strict=True))}
-    parts = consecutive_parts(loop.body, loop.var, lambda node: numbers[id(node)])
+
+    def alike(node: TreeNode) -> int:
+        return id(node) if isinstance(node, Compute) and _divides(node.value) else 0
+
+    parts = consecutive_parts(loop.body, loop.var, alike)
     first, *rest = (tuple(loop.body[position] for position in part) for part in parts)
-    return (replace(loop, body=first), *(copy_of(loop, loop.lower, loop.upper, part, fresh) for part in rest))
+    return (replace(loop, body=first), *(_copy(loop, loop.lower, loop.upper, part, fresh) for part in rest))
 
 
 def _divides(value: Expr) -> bool:
@@ -170,12 +175,16 @@ def with_ways(loop: Loop, fresh: Callable[[str], str]) -> TreeNode:
                 break
         else:
             continue
-        then, other = (
-            _flat(tuple(_simplified(each, _known(loop.body, node.condition, answer)) for each in loop.body))
-            for answer in (True, False)
-        )
-        return Guard(node.condition, (replace(loop, body=then),), (copy_of(loop, loop.lower, loop.upper, other, fresh),))
+        return _once_for_each_answer(loop, node.condition, fresh)
     return loop
+
+
+def _once_for_each_answer(loop: Loop, condition: Expr, fresh: Callable[[str], str]) -> Guard:
+    """The loop where a condition on variables around it holds, and where it does not."""
+    then, other = (
+        _flat(tuple(_simplified(each, _known(loop.body, condition, answer)) for each in loop.body)) for answer in (True, False)
+    )
+    return Guard(condition, (replace(loop, body=then),), (_copy(loop, loop.lower, loop.upper, other, fresh),))
 
 
 def _known(body: tuple[TreeNode, ...], condition: Expr, answer: bool) -> dict[Expr, bool]:
@@ -298,7 +307,7 @@ def _flat(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
     return tuple(out)
 
 
-def copy_of(
+def _copy(
     loop: Loop, lower: Expr, upper: Expr, body: tuple[TreeNode, ...], fresh: Callable[[str], str]
 ) -> Loop:
     """The loop again with other bounds and its own variables."""
@@ -515,8 +524,6 @@ def _simplified(node: TreeNode, facts: dict[Expr, bool]) -> TreeNode:
 
 
 def _top_down(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
-    from loopfuse.lang.walk import with_children
-
     while (new := function(expr)) is not expr:
         expr = new
     below = children(expr)

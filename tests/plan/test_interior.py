@@ -261,3 +261,19 @@ def test_what_is_vectors_stays_together(text: str) -> None:
     assert isinstance(chunks, Loop)
     (loop,) = chunks.body
     assert isinstance(loop, Loop) and len(loop.body) == 3
+
+
+EDGES_ALONE = """
+    kernel k(inout a: i64[N]):
+        for i in 0..N:
+            if i == 3:
+                a[i] = a[i] // 7
+    """
+
+
+def test_an_interior_that_does_nothing_is_no_loop() -> None:
+    (launch,) = planned(EDGES_ALONE).tree.launches
+    (chunks,) = launch.body
+    assert isinstance(chunks, Loop)
+    (edge,) = chunks.body
+    assert isinstance(edge, Loop) and edge.body

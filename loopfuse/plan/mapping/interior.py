@@ -50,7 +50,7 @@ NEAR = 16
 
 
 def split_interior(loop: Loop, fresh: Callable[[str], str]) -> tuple[TreeNode, ...]:
-    """`loop` as up to three loops, or alone where there is nothing to peel."""
+    """`loop` as up to three loops (edges alone, where the interior does nothing), or alone where there is nothing to peel."""
     if loop.step != 1:
         return (loop,)
     above, below, simple = _usual(loop.body, loop.var, _inner_vars(loop.body))
@@ -63,7 +63,8 @@ def split_interior(loop: Loop, fresh: Callable[[str], str]) -> tuple[TreeNode, .
     out: list[TreeNode] = []
     if above:
         out.append(_copy(loop, loop.lower, start, loop.body, fresh))
-    out.append(replace(loop, lower=start, upper=stop, body=_flat(simple)))
+    if interior := _flat(simple):
+        out.append(replace(loop, lower=start, upper=stop, body=interior))
     if below:
         out.append(_copy(loop, stop, loop.upper, loop.body, fresh))
     return tuple(out)
@@ -138,7 +139,7 @@ def divisions_apart(loop: Loop, fresh: Callable[[str], str]) -> tuple[Loop, ...]
 
     Vectors of what does not divide are worth it, and so is a loop of each division: two of them in one took 1.2 times as long as in two.
     """
-    if not all(isinstance(node, Compute) for node in loop.body):
+    if not all(isinstance(node, Compute) for node in loop.body) or len(loop.body) < 2:
         return (loop,)
 
     def alike(node: TreeNode) -> int:

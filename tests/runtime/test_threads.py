@@ -204,10 +204,49 @@ def test_a_forked_child_has_threads_of_its_own(
         before = len(os.listdir("/proc/self/task"))
         binding = arrays.bind(scale, (x, 3.0), {})
         cpu.run(loaded, binding)
-        fresh = len(os.listdir("/proc/self/task")) == before + 2
+        fresh = len(os.listdir("/proc/self/task")) == before + 3  # one more than the caller's helpers
         os._exit(0 if (binding.result == 3).all() and fresh else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+PLACES = """
+import os, time
+import numpy as np
+import loopfuse
+
+k = loopfuse.loads("kernel k(x: f32[N], out y: f32[N]):\\n    for i in 0..N:\\n        y[i] = x[i] + 1.0\\n")
+before = os.sched_getaffinity(0)
+for _ in range(50):
+    k(np.ones(1 << 20, np.float32))
+    time.sleep(0.002)
+found = []
+for _ in range(100):  # until they are parked
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        status = open(f"/proc/self/task/{task}/status").read()
+        if "Name:\\tloopfuse" in status:
+            found.append(next(line.split()[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list")))
+    if len({*found}) == len(found):
+        break
+    time.sleep(0.01)
+print(sorted(found), os.sched_getaffinity(0) == before)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_parked_workers_have_processors_of_their_own() -> None:
+    """Where each is woken is so never where another one runs, or the caller; who is left free as it was."""
+    allowed = sorted(str(each) for each in os.sched_getaffinity(0))
+    done = run(PLACES, LOOPFUSE_NUM_THREADS=str(len(allowed)))
+    assert done.stdout == f"{allowed} True\n", done.stderr
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 3, reason="no processor to spare")
+def test_fewer_workers_than_processors_go_anywhere() -> None:
+    done = run(PLACES, LOOPFUSE_NUM_THREADS="2")
+    found, _, kept = done.stdout.rpartition(" ")
+    assert kept == "True\n" and len({*found.strip("[]").split(", ")}) == 1, done.stdout
 
 
 def test_fork_while_other_threads_launch(

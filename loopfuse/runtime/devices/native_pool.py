@@ -12,6 +12,12 @@ what has no chunks left gives no chunk, and the next launch stores anew.
 
 A worker without work spins for some microseconds, then parks (a futex on `generation`); so does a
 caller that waits for others (a futex on `done`). Nothing here knows Python.
+
+Where a worker is woken matters as much as when: Linux may put it behind the caller on the caller's own processor, where it
+waits for milliseconds while another one idles (in a virtual machine, whose idle processors it takes for busy ones). So a worker
+that has a processor of its own (`HOMES`) is tied to it while it is parked, and who wakes leaves those out that parked where the
+caller runs: there is one worker more than a launch has helpers. While it is awake it may be moved. A caller is tied to where it is
+while it is parked.
 """
 
 from __future__ import annotations
@@ -24,8 +30,14 @@ LINE = 128
 SLOTS = 8
 """Launches that may have helpers at one time; another one is run by its caller alone."""
 
-# The state, in bytes: a line each, then the slots.
-GENERATION, SLEEPERS, RANGES, NUMBERS, FIRST_SLOT = (LINE * k for k in range(5))
+MOST_PROCESSORS = 8 * LINE
+"""Processors that a set of them has room for, and workers that have one of their own."""
+
+# The state, in bytes: a line each, then the processors of the workers (each a number more, 0: none), and which of them are
+# parked, then the slots.
+GENERATION, SLEEPERS, RANGES, NUMBERS, ALLOWED, HOMES = (LINE * k for k in range(6))
+PARKED = HOMES + 4 * MOST_PROCESSORS
+FIRST_SLOT = PARKED + 4 * MOST_PROCESSORS
 SPIN, WAIT = RANGES + 8, RANGES + 16  # nanoseconds of a worker, of a caller, before they park
 CALLED_ON = GENERATION + 4  # the processor of the caller that was the last to launch
 # A slot, in bytes: a line each, then a line for each range. `WAITING` lies beside `DONE`.
@@ -50,21 +62,23 @@ def _slot_bytes(ranges: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What differs between instruction sets: the numbers of the system calls `futex` and `sched_yield`,
-    and the IR of a pause in a loop that spins."""
+    """What differs between instruction sets: the numbers of the system calls `futex`, `sched_yield`,
+    `sched_setaffinity` and `sched_getaffinity`, and the IR of a pause in a loop that spins."""
 
     futex: int
     give_way: int
+    set_affinity: int
+    get_affinity: int
     pause: str
     declared: str
 
 
 PROCESSORS = {
     "x86_64": Processor(
-        202, 24, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
+        202, 24, 203, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
     ),
     "aarch64": Processor(
-        98, 124, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+        98, 124, 122, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
     ),
 }
 
@@ -94,6 +108,7 @@ def pool_text(processor: Processor) -> str:
     return f"""
 declare i64 @syscall(i64, ...)
 declare i32 @sched_getcpu()
+declare i64 @llvm.smax.i64(i64, i64)
 {processor.declared}
 
 {CLOCK}
@@ -105,6 +120,180 @@ define internal void @rest() {{
 define internal void @wait(ptr %word, i32 %seen) {{
   %done = call i64 (i64, ...) @syscall(i64 {processor.futex}, ptr %word, i32 128, i32 %seen, ptr null, ptr null, i32 0)
   ret void
+}}
+
+define internal void @park(ptr %word, i32 %seen, i32 %bits) {{
+  %done = call i64 (i64, ...) @syscall(i64 {processor.futex}, ptr %word, i32 137, i32 %seen, ptr null, ptr null, i32 %bits)
+  ret void
+}}
+
+; The bit of a processor among those by which threads are woken.
+define internal i32 @bit(i32 %processor) alwaysinline {{
+  %place = and i32 %processor, 31
+  %bit = shl i32 1, %place
+  ret i32 %bit
+}}
+
+; Wakes some that parked elsewhere than on a processor; how many.
+define internal i64 @wake_beside(ptr %word, i32 %count, i32 %processor) {{
+  %bit = call i32 @bit(i32 %processor)
+  %others = xor i32 %bit, -1
+  %woken = call i64 (i64, ...) @syscall(i64 {processor.futex}, ptr %word, i32 138, i32 %count, ptr null, ptr null, i32 %others)
+  ret i64 %woken
+}}
+
+; How many of a launch's helpers are asleep, the one on the caller's processor apart: it may be awake, and not run.
+define internal i64 @missing(ptr %state, i64 %helpers, i32 %caller) alwaysinline {{
+  %numbers.at = getelementptr i8, ptr %state, i64 {NUMBERS}
+  %workers = load atomic i64, ptr %numbers.at monotonic, align 8
+  %sleepers.at = getelementptr i8, ptr %state, i64 {SLEEPERS}
+  %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
+  %asleep = sext i32 %sleepers to i64
+  %beside = call i64 @worker_on(ptr %state, i32 %caller)
+  %some.beside = icmp sge i64 %beside, 0
+  %its.number = select i1 %some.beside, i64 %beside, i64 0
+  %parked.at = call ptr @parked(ptr %state, i64 %its.number)
+  %parked = load atomic i32, ptr %parked.at monotonic, align 4
+  %its = select i1 %some.beside, i32 %parked, i32 0
+  %its.sleep = sext i32 %its to i64
+  %its.place = zext i1 %some.beside to i64
+  %others = sub i64 %workers, %its.place
+  %others.asleep = sub i64 %asleep, %its.sleep
+  %awake = sub i64 %others, %others.asleep
+  %missing = sub i64 %helpers, %awake
+  %some = icmp sgt i64 %missing, 0
+  %any = icmp sgt i64 %others.asleep, 0
+  %both = and i1 %some, %any
+  %found = select i1 %both, i64 %missing, i64 0
+  ret i64 %found
+}}
+
+; Where a worker says that it is parked. (Those without a processor of their own share a place that nobody reads.)
+define internal ptr @parked(ptr %state, i64 %number) alwaysinline {{
+  %known = icmp ult i64 %number, {MOST_PROCESSORS}
+  %place = select i1 %known, i64 %number, i64 {MOST_PROCESSORS - 1}
+  %flags = getelementptr i8, ptr %state, i64 {PARKED}
+  %parked = getelementptr i32, ptr %flags, i64 %place
+  ret ptr %parked
+}}
+
+; A worker's own processor, a number more; 0: it has none.
+define internal i32 @home(ptr %state, i64 %number) alwaysinline {{
+entry:
+  %known = icmp ult i64 %number, {MOST_PROCESSORS}
+  br i1 %known, label %look, label %none
+look:
+  %homes = getelementptr i8, ptr %state, i64 {HOMES}
+  %home.at = getelementptr i32, ptr %homes, i64 %number
+  %home = load atomic i32, ptr %home.at monotonic, align 4
+  ret i32 %home
+none:
+  ret i32 0
+}}
+
+; Ties the thread that calls to a processor; 0: it is.
+define internal i64 @tie(i32 %processor) {{
+entry:
+  %set = alloca [{LINE // 8} x i64], align 16
+  call void @clear(ptr %set)
+  %wide = zext i32 %processor to i64
+  %word = lshr i64 %wide, 6
+  %known = icmp ult i64 %word, {LINE // 8}
+  br i1 %known, label %move, label %never
+move:
+  %place = and i64 %wide, 63
+  %bit = shl i64 1, %place
+  %word.at = getelementptr i64, ptr %set, i64 %word
+  store i64 %bit, ptr %word.at
+  %failed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %set)
+  ret i64 %failed
+never:
+  ret i64 1
+}}
+
+define internal void @clear(ptr %set) {{
+entry:
+  br label %clear
+clear:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %clear ]
+  %word.at = getelementptr i64, ptr %set, i64 %k
+  store i64 0, ptr %word.at
+  %k.next = add i64 %k, 1
+  %all = icmp eq i64 %k.next, {LINE // 8}
+  br i1 %all, label %over, label %clear
+over:
+  ret void
+}}
+
+; A caller waits on the processor where it is: who wakes it would take it over to its own.
+define internal void @wait_here(ptr %word, i32 %seen) {{
+entry:
+  %before = alloca [{LINE // 8} x i64], align 16
+  call void @clear(ptr %before)
+  %bytes = call i64 (i64, ...) @syscall(i64 {processor.get_affinity}, i64 0, i64 {LINE}, ptr %before)
+  %unknown = icmp sle i64 %bytes, 0
+  br i1 %unknown, label %free, label %tie
+free:
+  call void @wait(ptr %word, i32 %seen)
+  ret void
+tie:
+  %here = call i32 @sched_getcpu()
+  %failed = call i64 @tie(i32 %here)
+  call void @wait(ptr %word, i32 %seen)
+  %freed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %before)
+  ret void
+}}
+
+; Ties a worker to its own processor.
+define internal void @go_home(ptr %state, i64 %number) {{
+entry:
+  %home = call i32 @home(ptr %state, i64 %number)
+  %none = icmp eq i32 %home, 0
+  br i1 %none, label %over, label %tie
+tie:
+  %own = sub i32 %home, 1
+  %failed = call i64 @tie(i32 %own)
+  br label %over
+over:
+  ret void
+}}
+
+; Leaves it free to be moved.
+define internal void @be_free(ptr %state, i64 %number) {{
+entry:
+  %home = call i32 @home(ptr %state, i64 %number)
+  %none = icmp eq i32 %home, 0
+  br i1 %none, label %over, label %free
+free:
+  %allowed = getelementptr i8, ptr %state, i64 {ALLOWED}
+  %freed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %allowed)
+  br label %over
+over:
+  ret void
+}}
+
+; The worker whose own a processor is, -1 where there is none.
+define internal i64 @worker_on(ptr %state, i32 %processor) {{
+entry:
+  %wanted = add i32 %processor, 1
+  %numbers.at = getelementptr i8, ptr %state, i64 {NUMBERS}
+  %workers = load atomic i64, ptr %numbers.at monotonic, align 8
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %other ]
+  %more = icmp slt i64 %k, %workers
+  br i1 %more, label %ask, label %none
+ask:
+  %home = call i32 @home(ptr %state, i64 %k)
+  %same = icmp eq i32 %home, %wanted
+  br i1 %same, label %found, label %other
+other:
+  %k.next = add i64 %k, 1
+  br label %look
+found:
+  ret i64 %k
+none:
+  ret i64 -1
 }}
 
 define internal void @wake(ptr %word, i32 %count) {{
@@ -229,7 +418,10 @@ define ptr @worker(ptr %state) {{
 entry:
   %numbers.at = getelementptr i8, ptr %state, i64 {NUMBERS}
   %number = atomicrmw add ptr %numbers.at, i64 1 seq_cst
-  %home = add i64 %number, 1
+  %behind = add i64 %number, 1
+  %parked.at = call ptr @parked(ptr %state, i64 %number)
+  call void @go_home(ptr %state, i64 %number)
+  call void @be_free(ptr %state, i64 %number)
   %generation.at = getelementptr i8, ptr %state, i64 {GENERATION}
   %sleepers.at = getelementptr i8, ptr %state, i64 {SLEEPERS}
   %spin.at = getelementptr i8, ptr %state, i64 {SPIN}
@@ -252,18 +444,25 @@ sit:
   br i1 %seated, label %help, label %looked
 help:
   ; Others may sleep beside free seats: whoever wakes wakes two more.
-  %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
-  %asleep = icmp sgt i32 %sleepers, 0
+  %threads.at = call ptr @field(ptr %slot, i64 {THREADS})
+  %threads = load atomic i64, ptr %threads.at monotonic, align 8
+  %helpers = sub i64 %threads, 1
+  %caller = load atomic i32, ptr %called.at monotonic, align 4
+  %missing = call i64 @missing(ptr %state, i64 %helpers, i32 %caller)
+  %asleep = icmp sgt i64 %missing, 0
   %more = icmp sgt i64 %free, 1
   %pass = and i1 %asleep, %more
   br i1 %pass, label %wake, label %work
 wake:
   %two = icmp sgt i64 %free, 2
   %wakes = select i1 %two, i32 2, i32 1
-  call void @wake(ptr %generation.at, i32 %wakes)
+  %woken = call i64 @wake_beside(ptr %generation.at, i32 %wakes, i32 %caller)
   br label %work
 work:
-  %count = call i32 @work(ptr %slot, i64 %home)
+  %own = call i32 @home(ptr %state, i64 %number)
+  %homeless = icmp eq i32 %own, 0
+  %first = select i1 %homeless, i64 %behind, i64 %number
+  %count = call i32 @work(ptr %slot, i64 %first)
   %any = icmp ne i32 %count, 0
   br i1 %any, label %tell, label %looked
 tell:
@@ -301,9 +500,15 @@ still:
   %enough = icmp sgt i64 %spun, %patience
   br i1 %enough, label %park, label %spin
 park:
+  call void @go_home(ptr %state, i64 %number)
+  %parked = call i32 @sched_getcpu()
+  %bits = call i32 @bit(i32 %parked)
+  store atomic i32 1, ptr %parked.at monotonic, align 4
   %counted = atomicrmw add ptr %sleepers.at, i32 1 seq_cst
-  call void @wait(ptr %generation.at, i32 %seen)
+  call void @park(ptr %generation.at, i32 %seen, i32 %bits)
   %uncounted = atomicrmw sub ptr %sleepers.at, i32 1 seq_cst
+  store atomic i32 0, ptr %parked.at monotonic, align 4
+  call void @be_free(ptr %state, i64 %number)
   br label %again
 }}
 
@@ -379,16 +584,25 @@ open:
   store atomic i32 %here, ptr %called.at monotonic, align 4
   store atomic i64 %helpers, ptr %seats.at seq_cst, align 8
   %generation = atomicrmw add ptr %generation.at, i32 1 seq_cst
-  %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
-  %asleep = icmp sgt i32 %sleepers, 0
+  %missing = call i64 @missing(ptr %state, i64 %helpers, i32 %here)
+  %asleep = icmp sgt i64 %missing, 0
   br i1 %asleep, label %wake, label %work
 wake:
-  %two = icmp sgt i64 %helpers, 1
+  %two = icmp sgt i64 %missing, 1
   %wakes = select i1 %two, i32 2, i32 1
-  call void @wake(ptr %generation.at, i32 %wakes)
+  %woken = call i64 @wake_beside(ptr %generation.at, i32 %wakes, i32 %here)
+  %nobody = icmp eq i64 %woken, 0
+  %own = call i32 @home(ptr %state, i64 0)
+  %homeless = icmp eq i32 %own, 0
+  %again = and i1 %nobody, %homeless
+  br i1 %again, label %any, label %work
+any:
+  call void @wake(ptr %generation.at, i32 1)
   br label %work
 work:
-  %count = call i32 @work(ptr %slot, i64 0)
+  %its.worker = call i64 @worker_on(ptr %state, i32 %here)
+  %begin = call i64 @llvm.smax.i64(i64 %its.worker, i64 0)
+  %count = call i32 @work(ptr %slot, i64 %begin)
   store atomic i64 0, ptr %seats.at seq_cst, align 8
   %done.first = call i32 @tell(ptr %slot, i32 %count)
   %all = trunc i64 %chunks to i32
@@ -416,7 +630,7 @@ park:
   %complete.park = icmp eq i32 %done.park, %all
   br i1 %complete.park, label %leave, label %sleep
 sleep:
-  call void @wait(ptr %done.at, i32 %done.park)
+  call void @wait_here(ptr %done.at, i32 %done.park)
   br label %park
 leave:
   store atomic i32 0, ptr %slot seq_cst, align 4

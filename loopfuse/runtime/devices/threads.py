@@ -88,7 +88,8 @@ class Pool(Protocol):
 
 
 class OwnPool:
-    """Our threads. `workers` of them run beside those that call."""
+    """Our threads. `workers` of them run beside those that call: one more than a launch has helpers, so that the one on
+    the caller's processor need not be among them."""
 
     def __init__(self, threads: int) -> None:
         names = ("worker", "launch")
@@ -112,11 +113,23 @@ class OwnPool:
         """Have threads for launches that want so many, the caller's own among them, as far as the
         system gives them."""
         with self._lock:
-            wanted = min(threads, self.ranges) - 1
+            wanted = min(threads, self.ranges) if threads > 1 else 0
             if self.workers < wanted:
+                self._settle(threads)
                 self.workers += _start_threads(self._worker, self._state, wanted - self.workers)
                 if self.workers < wanted:  # the system gives no more: it is not asked again
                     self.ranges = self.workers + 1
+
+    def _settle(self, threads: int) -> None:
+        """Give each worker a processor of its own, where a launch may have them all. (Where it may not, others may want them.)"""
+        allowed = sorted(os.sched_getaffinity(0))
+        if threads < len(allowed) or allowed[-1] >= native_pool.MOST_PROCESSORS:
+            return
+        words = (ctypes.c_uint64 * (native_pool.LINE // 8)).from_address(self._state + native_pool.ALLOWED)
+        for processor in allowed:
+            words[processor // 64] |= 1 << processor % 64
+        homes = (ctypes.c_uint32 * len(allowed)).from_address(self._state + native_pool.HOMES)
+        homes[:] = [processor + 1 for processor in allowed]
 
     def native(self, threads: int) -> tuple[int, int, int]:
         """For native code that launches by itself: the function (`native_pool.pool_text`) and its state, and how many
@@ -125,7 +138,7 @@ class OwnPool:
             return 0, 0, 1
         if threads > self.workers + 1 and self.workers + 1 < self.ranges:
             self.grow(threads)
-        return ctypes.cast(self._launch, ctypes.c_void_p).value or 0, self._state, min(threads, self.workers + 1)
+        return ctypes.cast(self._launch, ctypes.c_void_p).value or 0, self._state, min(threads, self.workers + 1, self.ranges)
 
     def launcher(self, adapter: int, block: int) -> Launch:
         """See `Pool`."""
@@ -142,7 +155,7 @@ class OwnPool:
             if threads > self.workers + 1:
                 if self.workers + 1 < self.ranges:
                     self.grow(threads)
-                threads = min(threads, self.workers + 1)
+                threads = min(threads, self.workers + 1, self.ranges)
             now = (grid, step, chunks, threads)
             if now != last:
                 words[native_pool.GRID :] = now

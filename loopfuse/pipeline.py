@@ -84,6 +84,7 @@ from loopfuse.plan.simplify.choices import without_idle_choices
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
 from loopfuse.plan.simplify.in_place import accumulators, put_in_place, users_of, without_copies
 from loopfuse.plan.simplify.iterations import without_idle_iterations
+from loopfuse.plan.simplify.once import calculated_once, shared_values
 from loopfuse.plan.simplify.private import privatise
 from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.repeats import without_repeats
@@ -101,6 +102,7 @@ from loopfuse.poly.eager import mark_eager
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
 from loopfuse.proof.check import Verdict, verify
+from loopfuse.proof.once import keeps_values_made_once
 from loopfuse.proof.private import keeps_needed_values, keeps_values, keeps_values_in_place
 from loopfuse.tree.looptree import LoopTree
 from loopfuse.tree.printer import print_tree
@@ -184,8 +186,8 @@ class Planned:
     """What `fp="native"` has approximated, with bounds."""
     warnings: tuple[str, ...] = ()
     """What was warned of."""
-    scalars: tuple[PolyProgram, Dependences] | None = None
-    """The program, and its dependences, before accumulators were put in place (None: none were)."""
+    before: tuple[PolyProgram, Dependences] | None = None
+    """The program, and its dependences, before accumulators and values that several loops calculate were put into arrays (None: none were)."""
 
     @property
     def tree(self) -> LoopTree:
@@ -348,16 +350,18 @@ def _plan_exactly(
     def simplify() -> tuple[tuple[PolyProgram, Dependences], tuple[PolyProgram, Dependences] | None]:
         smaller, left = _simplify(model, dependences, unrolled)
         simple = (smaller if options.target.is_gpu else mark_eager(smaller)), left
+        stored = None
         try:
-            return simple, _in_place(*simple, options)
+            stored = _calculated_once(*simple, options)
+            return simple, _in_place(*(stored or simple), options) or stored
         except isl.FAILURES as error:
             if not isl.gave_up(error):
                 raise
-        return simple, None
+        return simple, stored
 
-    simple, moved = run.stage("simplify", simplify)
-    planned = _plan_model(kernel, *(moved or simple), options, source, run, begin)
-    return planned if moved is None else replace(planned, scalars=simple)
+    simple, stored = run.stage("simplify", simplify)
+    planned = _plan_model(kernel, *(stored or simple), options, source, run, begin)
+    return planned if stored is None else replace(planned, before=simple)
 
 
 def _plan_plainly(
@@ -455,6 +459,30 @@ def _shortened(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgra
         if not isl.gave_up(error):
             raise
     return model, dependences
+
+
+def _calculated_once(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences] | None:
+    """Dear values of several loops are calculated once, where that is cheaper and moves no more. None where there are none such."""
+    if options.fuel == 0 or options.target.is_gpu or not dependences.complete:
+        return None
+    once, others = model, dependences
+    tried = set[str]()
+    while shared := next((each for each in shared_values(once) if each.last.id not in tried), None):
+        tried.add(shared.last.id)
+        again = calculated_once(once, shared)
+        found = find_dependences(again)
+        if keeps_values_made_once(once, others, again, found):
+            once, others = again, found
+    if once is model:
+        return None
+    once = without_copies(once)
+    others = find_dependences(once)
+    rules = Rules.of(options, model)
+    (before, bytes_before), (now, bytes_now) = (
+        planner.cost.whole(planner.plan().items)
+        for planner in (_planner(*each, options, rules, options.fuel) for each in ((model, dependences), (once, others)))
+    )
+    return (once, others) if now < before and bytes_now <= bytes_before else None
 
 
 def _in_place(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences] | None:
@@ -609,7 +637,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
     )
     return replace(
         rough,
-        loops=loop_infos(planned.program, planned.plan),
+        loops=loop_infos(planned.before[0] if planned.before else planned.program, planned.plan),
         launches_after=count_launches(planned.scheduled.items),
         kernels=kernel_infos(planned.program, planned.scheduled),
         decisions=decisions_made(planned.plan, planned.scheduled),
@@ -620,7 +648,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
 
 def _unfused(planned: Planned) -> Unfused:
     """The plan with fusion off, which reports compare with."""
-    program, dependences = planned.scalars or (planned.program, planned.dependences)
+    program, dependences = planned.before or (planned.program, planned.dependences)
     machine = Rules.of(planned.options, program).machine
     cost = CostModel(program, machine, planned.options.size_map, registry.team, registry.tiles)
     plan = Planner(program, dependences, cost, planned.options.reassociate, 0, quiet=True).plan()

@@ -9,7 +9,8 @@ from itertools import pairwise
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
 from loopfuse.lang.index_text import to_python
-from loopfuse.lang.nodes import Binary, Call, Const, Expr, integer
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, integer
+from loopfuse.lang.printer import print_expr
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
@@ -59,7 +60,7 @@ def build_report(
         source_name=source_name,
         line=program.kernel.span.line,
         sizes=options.sizes,
-        loops=loop_infos(program, plan),
+        loops=loop_infos(unfused.program, plan),
         launches_before=count_launches(unfused.items),
         launches_after=count_launches(scheduled.items),
         traffic_before=traffic(unfused.program, before, sizes),
@@ -90,6 +91,7 @@ def decisions_made(plan: FusionPlan, scheduled: Scheduled) -> tuple[Decision, ..
         if (one.between, one.reason) in apart
         else one
         for one in plan.decisions
+        if len({*one.between}) > 1  # not of a loop and what is calculated ahead of it
     )
 
 
@@ -312,12 +314,16 @@ def over_turns(loop: Loop, trips: Expr, each: Expr) -> Expr:
 
 
 def loop_infos(program: PolyProgram, plan: FusionPlan) -> tuple[LoopInfo, ...]:
-    """The outermost loops in text order, with the parts that were planned on their own."""
+    """The outermost loops of the source in text order, with the parts that were planned on their own."""
     order: dict[str, list[Statement]] = {}
     for s in program.statements:
         if s.loops:
             order.setdefault(s.loops[0].label, []).append(s)
-    units = {u.label: u.statements for group in groups_of(plan.items) for u in group.units}
+    units = {
+        u.label: [program.by_id[s.id] for s in u.statements if s.id in program.by_id]
+        for group in groups_of(plan.items)
+        for u in group.units
+    }
     out: list[LoopInfo] = []
     for label, statements in order.items():
         parts = tuple(
@@ -362,9 +368,9 @@ def _labels(statement: Statement, program: PolyProgram) -> tuple[str, ...]:
 
 
 def base_name(name: str) -> str:
-    """A temporary's name without the number that renaming gave it."""
+    """A name without the numbers that renaming gave it."""
     head, _, tail = name.rpartition(".")
-    return head if head and tail.rstrip("x").isdecimal() else name
+    return base_name(head) if head and tail.rstrip("x").isdecimal() else name
 
 
 def groups_of(items: Sequence[PlanItem]) -> list[Group]:
@@ -409,8 +415,16 @@ def _kernel_info(
         launch.loops,
         tuple(homes.items()),
         specialised=launch.specialised,
-        detail=fit.detail(launch, scheduled.tree),
+        detail="; ".join((fit.detail(launch, scheduled.tree), *_calculated_once(group, program))),
     )
+
+
+def _calculated_once(group: Group, program: PolyProgram) -> Iterator[str]:
+    """The values that statements of the source shared out to one of their own."""
+    for statement in program.statements:
+        if statement.id in program.ahead & group.running:
+            names: dict[str, Expr] = {name: Iter(base_name(name)) for name in statement.iterators}
+            yield f"{print_expr(substitute(statement.value, names))} once, in {base_name(statement.target.array)}"
 
 
 def _room(home: str) -> tuple[int, int]:

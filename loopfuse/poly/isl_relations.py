@@ -280,6 +280,20 @@ def ends_within(sets: Sequence[Any], k: int, context: Any) -> tuple[Any, Any] | 
     return (ends[0], ends[1]) if all(end.n_piece() == 1 for end in ends) else None
 
 
+def rename(relation: Any, kind: Any, id: str, names: Sequence[str]) -> Any:
+    """`relation` with one of its tuples (IN, OUT) called `id`, and the dimensions of it `names`."""
+    for position, name in enumerate(names):
+        relation = relation.set_dim_name(kind, position, name)
+    return relation.set_tuple_name(kind, id)
+
+
+def rename_points(points: Any, id: str, names: Sequence[str]) -> Any:
+    """A set with its tuple called `id`, and its dimensions `names`."""
+    for position, name in enumerate(names):
+        points = points.set_dim_name(SET, position, name)
+    return points.set_tuple_name(id)
+
+
 def rename_range(relation: Any, name: str) -> Any:
     """`relation` with its range's tuple called `name`."""
     return relation.set_tuple_name(OUT, name)

@@ -205,6 +205,8 @@ class PolyProgram:
     unknown: tuple[str, ...] = ()
     absorbed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By a statement's label: those of the source that became part of it, for reports."""
+    ahead: frozenset[str] = frozenset()
+    """Ids of statements that the source has not: they calculate a value of others ahead of them."""
 
     def statement(self, id: str) -> Statement:
         """The statement called `id`; KeyError if there is none."""

@@ -77,7 +77,7 @@ def keeps_values_in_place(
             moved = any(part in touched for part, _ in access.parts)
             if moved and not _finds_the_same(program, deps, other, other_deps, one.id, number):
                 return False
-    return _leaves_the_same(deps, other_deps)
+    return leaves_the_same(deps, other_deps)
 
 
 def keeps_needed_values(program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences) -> bool:
@@ -85,7 +85,7 @@ def keeps_needed_values(program: PolyProgram, deps: Dependences, other: PolyProg
     too? (False also where isl gave up.)"""
     if not (deps.complete and other_deps.complete) or len(program.statements) != len(other.statements):
         return False
-    if program.arrays != other.arrays or not _leaves_the_same(deps, other_deps):
+    if program.arrays != other.arrays or not leaves_the_same(deps, other_deps):
         return False
     for one, two in zip(program.statements, other.statements, strict=True):
         loops = tuple(replace(a, lower=b.lower, upper=b.upper) for a, b in zip(one.loops, two.loops, strict=True))
@@ -102,7 +102,7 @@ def keeps_needed_values(program: PolyProgram, deps: Dependences, other: PolyProg
     return True
 
 
-def _leaves_the_same(deps: Dependences, others: Dependences) -> bool:
+def leaves_the_same(deps: Dependences, others: Dependences) -> bool:
     """Does the caller find the same instances' values?"""
     return deps.live_out.keys() == others.live_out.keys() and all(
         found.keys() == others.live_out[key].keys()

@@ -178,6 +178,17 @@ class CostModel:
         last = self.dims(group)[-1] if group.dims else ""
         return {name: self.traffic(group, name, last) for name in touched}
 
+    def whole(self, items: Sequence[PlanItem]) -> tuple[float, float]:
+        """Seconds and bytes of all that a plan runs."""
+        seconds = moved = 0.0
+        for item in items:
+            if isinstance(item, HostGroup):
+                trips, (each, bytes_each) = self.trips((item.loop,)), self.whole(item.body)
+                seconds, moved = seconds + trips * each, moved + trips * bytes_each
+            else:
+                seconds, moved = seconds + self.seconds(item), moved + sum(self.moved(item).values())
+        return seconds, moved
+
     def turn(self, items: Sequence[PlanItem]) -> float:
         """Seconds of groups and loops of launches in one turn of a CPU's loop around them: what is worth little is
         run by the caller."""

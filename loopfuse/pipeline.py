@@ -640,7 +640,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
         loops=loop_infos(planned.before[0] if planned.before else planned.program, planned.plan),
         launches_after=count_launches(planned.scheduled.items),
         kernels=kernel_infos(planned.program, planned.scheduled),
-        decisions=decisions_made(planned.plan, planned.scheduled),
+        decisions=decisions_made(planned.program, planned.plan, planned.scheduled),
         reassociated=tuple(dict.fromkeys(reassociated(planned.program, planned.scheduled))),
         preconditions=tuple(p.text for p in planned.program.preconditions),
     )

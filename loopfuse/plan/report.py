@@ -67,7 +67,7 @@ def build_report(
         traffic_after=traffic(program, after, sizes),
         passes=(0, 0) if blocked else (passes(unfused.program, before), passes(program, after)),
         kernels=kernel_infos(program, scheduled),
-        decisions=decisions_made(plan, scheduled),
+        decisions=decisions_made(program, plan, scheduled),
         preconditions=summarise_needs(program),
         temporary_bytes=tuple(
             (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
@@ -83,15 +83,17 @@ def build_report(
     )
 
 
-def decisions_made(plan: FusionPlan, scheduled: Scheduled) -> tuple[Decision, ...]:
-    """The plan's decisions, as the schedule has them: what it could not run in one pass is apart."""
+def decisions_made(program: PolyProgram, plan: FusionPlan, scheduled: Scheduled) -> tuple[Decision, ...]:
+    """The plan's decisions, as the schedule has them: what it could not run in one pass is apart. Those about a loop and what was
+    calculated ahead of it are none of the source's."""
     apart = {(one.between, one.reason) for one in scheduled.apart}
+    ahead = {program.statement(id).loops[0].label for id in program.ahead}
     return tuple(
         Decision(one.between, False, None, "one pass over the rows does not suit the way in which each of them runs")
         if (one.between, one.reason) in apart
         else one
         for one in plan.decisions
-        if len({*one.between}) > 1  # not of a loop and what is calculated ahead of it
+        if not ({*one.between} <= ahead and len({*one.between}) == 1)
     )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from loopfuse.lang.linear import are_neighbours, linear
 from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.mapping.body import BodyBuilder, Names
 from loopfuse.plan.mapping.space import Extent, Site, dim_extents, known_of
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import TreeNode
 from loopfuse.tree.price import usual_price
+from loopfuse.tree.walk import node_expressions, walk_nodes
 
 CHUNK = 4096
 """Iterations of a one-dimensional loop that a CPU worker takes at a time, at most."""
@@ -56,8 +59,23 @@ def chunk_of(body: tuple[TreeNode, ...]) -> int:
     return min(CHUNK, 1 << (fitting.bit_length() - 1))
 
 
-def strip_of(body: tuple[TreeNode, ...], longest: int) -> int:
+def strip_of(body: tuple[TreeNode, ...], var: str, longest: int) -> int:
     """How many neighbours of `body` a CPU worker takes step by step (`plan.mapping.strips`): `longest`, or
-    fewer where a few of them would be long work for one worker while others have none."""
+    fewer where a few of them would be long work for one worker while others have none, or where what they read and write
+    lies apart anyway."""
     fitting = max(1, STRIP_PRICE // usual_price(body))
-    return max(min(SHORTEST_STRIP, longest), min(longest, 1 << (fitting.bit_length() - 1)))
+    fewest = min(SHORTEST_STRIP, longest)
+    return fewest if _lies_apart(body, var) else max(fewest, min(longest, 1 << (fitting.bit_length() - 1)))
+
+
+def _lies_apart(body: tuple[TreeNode, ...], var: str) -> bool:
+    """Are neighbours of `var` never neighbours in an array of several dimensions, where they touch any?"""
+    touched = {
+        load.index
+        for node in walk_nodes(body)
+        for expr in node_expressions(node)
+        for load in loads(expr)
+        if len(load.index) > 1 and var in iterators(load)
+    }
+    known = all(linear(part) is not None for index in touched for part in index)
+    return bool(touched) and known and not any(are_neighbours(index, var) for index in touched)

@@ -127,7 +127,7 @@ def _cpu_loops(
     tried = thread_body(group, trial, extents, {**point, last: Iter(var)})
     in_strips = extent.step == 1 and find_strips(tried, var) is not None
     if in_strips:
-        count = strip_of(tried, STRIP) if len(dims) == 1 else LONG_STRIP
+        count = strip_of(tried, var, STRIP) if len(dims) == 1 else LONG_STRIP
     else:
         count = chunk_of(tried) if len(dims) == 1 else 0
     if 0 < count < FEWEST:

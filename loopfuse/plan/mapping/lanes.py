@@ -40,7 +40,7 @@ from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Guard, Loop, Reg
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.price import usual_price
 from loopfuse.tree.rewrite.independent import independent_parts
-from loopfuse.tree.walk import map_expressions, walk_nodes
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 
 LANES = 16
 """Accumulators of a reduction: two vectors of f32 on most machines, so that an addition need not wait."""
@@ -53,6 +53,9 @@ CHEAP = 24
 
 FEW = 4
 """Lanes of what is left of whole rounds."""
+
+PLACE = "@place"
+"""Stands for an iteration."""
 
 LEAST = 2 * LANES
 """Iterations of a loop that has lanes, at least."""
@@ -84,7 +87,10 @@ def in_lanes(
     """A loop from `lower` to before `upper` with its updates in lanes; `inside` puts loops around it, and `place_of` says
     where what an update adds to lies."""
     first = at(lower, {})
-    strands = STRANDS if usual_price(first) <= CHEAP else 1
+    parts = _sharing(independent_parts(first), at(Iter(PLACE), {}))
+    summed = {u.statement for u in updates}
+    most = max(sum(isinstance(node, Compute) and node.statement in summed for node in (first[k] for k in part)) for part in parts)
+    strands = max(1, STRANDS // max(1, most)) if usual_price(first) <= CHEAP else 1
     cells = {u.target: names.register(f"{u.target.array}_lane", u.target, strands * LANES) for u in updates}
     zero = integer(0)
 
@@ -131,7 +137,7 @@ def in_lanes(
         return lanes(1, half, lambda k: (Fold(update.op, lane(update.target, k), lane(update.target, k + half)),))
 
     out: list[TreeNode] = [node for update in updates for node in cleared(update)]
-    out += inside([node for part in independent_parts(first) for node in turns(part)])
+    out += inside([node for part in parts for node in turns(part)])
     for update in updates:
         total, half = lane(update.target, zero), strands * LANES
         while half := half // 2:
@@ -139,6 +145,19 @@ def in_lanes(
         place = place_of(update.target)
         out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
     return out
+
+
+def _sharing(parts: Sequence[tuple[int, ...]], nodes: Sequence[TreeNode]) -> list[tuple[int, ...]]:
+    """Independent parts of what an iteration at PLACE does, joined where they read the same element of it: that is loaded once, and
+    so are several streams of memory under way."""
+    out: list[tuple[tuple[int, ...], set[Load]]] = []
+    for part in parts:
+        asked = {load for k in part for expr in node_expressions(nodes[k]) for load in loads(expr) if PLACE in iterators(load)}
+        together = [one for one in out if one[1] & asked]
+        out = [one for one in out if not one[1] & asked]
+        whole = sorted({*part}.union(*(one for one, _ in together)))
+        out.append((tuple(whole), asked.union(*(found for _, found in together))))
+    return sorted(part for part, _ in out)
 
 
 # ----------------------------------------------------------------------------- of any loops

@@ -35,7 +35,7 @@ MOST_PROCESSORS = 8 * LINE
 
 # The state, in bytes: a line each, then the processors of the workers (each a number more, 0: none), and which of them are
 # parked, then the slots.
-GENERATION, SLEEPERS, RANGES, NUMBERS, ALLOWED, HOMES = (LINE * k for k in range(6))
+GENERATION, SLEEPERS, RANGES, NUMBERS, HOMES = (LINE * k for k in range(5))
 PARKED = HOMES + 4 * MOST_PROCESSORS
 FIRST_SLOT = PARKED + 4 * MOST_PROCESSORS
 SPIN, WAIT = RANGES + 8, RANGES + 16  # nanoseconds of a worker, of a caller, before they park
@@ -109,6 +109,7 @@ def pool_text(processor: Processor) -> str:
 declare i64 @syscall(i64, ...)
 declare i32 @sched_getcpu()
 declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.ctpop.i64(i64)
 {processor.declared}
 
 {CLOCK}
@@ -229,44 +230,81 @@ over:
 define internal void @wait_here(ptr %word, i32 %seen) {{
 entry:
   %before = alloca [{LINE // 8} x i64], align 16
-  call void @clear(ptr %before)
-  %bytes = call i64 (i64, ...) @syscall(i64 {processor.get_affinity}, i64 0, i64 {LINE}, ptr %before)
-  %unknown = icmp sle i64 %bytes, 0
-  br i1 %unknown, label %free, label %tie
+  %here = call i32 @sched_getcpu()
+  %may = call i1 @may_run(ptr %before, i32 %here)
+  br i1 %may, label %tie, label %free
 free:
   call void @wait(ptr %word, i32 %seen)
   ret void
 tie:
-  %here = call i32 @sched_getcpu()
   %failed = call i64 @tie(i32 %here)
   call void @wait(ptr %word, i32 %seen)
-  %freed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %before)
+  call void @be_free(ptr %before)
   ret void
 }}
 
-; Ties a worker to its own processor.
-define internal void @go_home(ptr %state, i64 %number) {{
+; Ties a worker to its own processor, where it may run there; true: it is, and `before` says where it might run.
+define internal i1 @go_home(ptr %state, i64 %number, ptr %before) {{
 entry:
   %home = call i32 @home(ptr %state, i64 %number)
   %none = icmp eq i32 %home, 0
-  br i1 %none, label %over, label %tie
-tie:
+  br i1 %none, label %stay, label %ask
+ask:
   %own = sub i32 %home, 1
+  %may = call i1 @may_run(ptr %before, i32 %own)
+  br i1 %may, label %tie, label %stay
+tie:
   %failed = call i64 @tie(i32 %own)
-  br label %over
-over:
-  ret void
+  %tied = icmp eq i64 %failed, 0
+  ret i1 %tied
+stay:
+  ret i1 0
 }}
 
-; Leaves it free to be moved.
-define internal void @be_free(ptr %state, i64 %number) {{
+; Asks where the thread may run; whether on a processor.
+define internal i1 @may_run(ptr %set, i32 %processor) {{
 entry:
-  %home = call i32 @home(ptr %state, i64 %number)
-  %none = icmp eq i32 %home, 0
-  br i1 %none, label %over, label %free
+  call void @clear(ptr %set)
+  %bytes = call i64 (i64, ...) @syscall(i64 {processor.get_affinity}, i64 0, i64 {LINE}, ptr %set)
+  %known = icmp sgt i64 %bytes, 0
+  %wide = zext i32 %processor to i64
+  %word = lshr i64 %wide, 6
+  %inside = icmp ult i64 %word, {LINE // 8}
+  %both = and i1 %known, %inside
+  br i1 %both, label %look, label %no
+look:
+  %word.at = getelementptr i64, ptr %set, i64 %word
+  %bits = load i64, ptr %word.at
+  %place = and i64 %wide, 63
+  %moved = lshr i64 %bits, %place
+  %bit = trunc i64 %moved to i1
+  ret i1 %bit
+no:
+  ret i1 0
+}}
+
+; Leaves a worker that was tied free to be moved, unless somebody else has said meanwhile where it may run.
+define internal void @be_free(ptr %before) {{
+entry:
+  %set = alloca [{LINE // 8} x i64], align 16
+  %here = call i32 @sched_getcpu()
+  %may = call i1 @may_run(ptr %set, i32 %here)
+  br label %count
+count:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %count ]
+  %found = phi i64 [ 0, %entry ], [ %found.next, %count ]
+  %word.at = getelementptr i64, ptr %set, i64 %k
+  %word = load i64, ptr %word.at
+  %bits = call i64 @llvm.ctpop.i64(i64 %word)
+  %found.next = add i64 %found, %bits
+  %k.next = add i64 %k, 1
+  %all = icmp eq i64 %k.next, {LINE // 8}
+  br i1 %all, label %decide, label %count
+decide:
+  %one = icmp eq i64 %found.next, 1
+  br i1 %one, label %free, label %over
 free:
-  %allowed = getelementptr i8, ptr %state, i64 {ALLOWED}
-  %freed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %allowed)
+  %freed = call i64 (i64, ...) @syscall(i64 {processor.set_affinity}, i64 0, i64 {LINE}, ptr %before)
   br label %over
 over:
   ret void
@@ -420,8 +458,13 @@ entry:
   %number = atomicrmw add ptr %numbers.at, i64 1 seq_cst
   %behind = add i64 %number, 1
   %parked.at = call ptr @parked(ptr %state, i64 %number)
-  call void @go_home(ptr %state, i64 %number)
-  call void @be_free(ptr %state, i64 %number)
+  %before = alloca [{LINE // 8} x i64], align 16
+  %began = call i1 @go_home(ptr %state, i64 %number, ptr %before)
+  br i1 %began, label %spread, label %begin
+spread:
+  call void @be_free(ptr %before)
+  br label %begin
+begin:
   %generation.at = getelementptr i8, ptr %state, i64 {GENERATION}
   %sleepers.at = getelementptr i8, ptr %state, i64 {SLEEPERS}
   %spin.at = getelementptr i8, ptr %state, i64 {SPIN}
@@ -500,7 +543,7 @@ still:
   %enough = icmp sgt i64 %spun, %patience
   br i1 %enough, label %park, label %spin
 park:
-  call void @go_home(ptr %state, i64 %number)
+  %tied = call i1 @go_home(ptr %state, i64 %number, ptr %before)
   %parked = call i32 @sched_getcpu()
   %bits = call i32 @bit(i32 %parked)
   store atomic i32 1, ptr %parked.at monotonic, align 4
@@ -508,7 +551,9 @@ park:
   call void @park(ptr %generation.at, i32 %seen, i32 %bits)
   %uncounted = atomicrmw sub ptr %sleepers.at, i32 1 seq_cst
   store atomic i32 0, ptr %parked.at monotonic, align 4
-  call void @be_free(ptr %state, i64 %number)
+  br i1 %tied, label %loose, label %again
+loose:
+  call void @be_free(ptr %before)
   br label %again
 }}
 

@@ -125,9 +125,6 @@ class OwnPool:
         allowed = sorted(os.sched_getaffinity(0))
         if threads < len(allowed) or allowed[-1] >= native_pool.MOST_PROCESSORS:
             return
-        words = (ctypes.c_uint64 * (native_pool.LINE // 8)).from_address(self._state + native_pool.ALLOWED)
-        for processor in allowed:
-            words[processor // 64] |= 1 << processor % 64
         homes = (ctypes.c_uint32 * len(allowed)).from_address(self._state + native_pool.HOMES)
         homes[:] = [processor + 1 for processor in allowed]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
@@ -17,15 +18,16 @@ from loopfuse.plan.mapping.space import (
     order_dims,
     value_at,
 )
-from loopfuse.plan.mapping.threads import chunk_of
+from loopfuse.plan.mapping.threads import chunk_of, stands_for
 from loopfuse.plan.strategies.generic.generic import FEWEST
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.body import Body
 from loopfuse.plan.strategies.rows.cpu import lane_nodes
+from loopfuse.plan.strategies.rows.few import few_rows, rows_at_once
 from loopfuse.plan.strategies.rows.teams import body_at
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.groups import Group
-from loopfuse.tree.looptree import Buffer, HostNode, Launch, Loop, LoopTree, TreeNode
+from loopfuse.tree.looptree import Buffer, Guard, HostNode, Launch, Loop, LoopTree, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -48,8 +50,15 @@ class LanesFit(Fit):
             point[dim] = value_at(extents[dim], Iter(var))
         var, extent = names.fresh(hint_of(self.group, last)), extents[last]
         trial = replace(site, names=names.copy())
-        count = chunk_of(self.row(trial, {**point, last: Iter(var)}))
-        if count < FEWEST:
+        count, rows = chunk_of(self.row(trial, {**point, last: Iter(var)})), self.at_once
+        if rows > 1 and count <= rows and extent.step == 1:
+            chunk = names.fresh(f"{var}b")
+            chunks, low, high = in_chunks(extent, rows, chunk)
+            few = self.few(site, lambda row: {**point, last: tidy(low + row)}, rows)
+            one = self.few(site, lambda row: {**point, last: Iter(var)}, 1)
+            nodes = (Guard(tidy(low + rows) <= extent.upper, few, (Loop(var, low, high, 1, Where.SERIAL, one),)),)
+            chain.append((chunk, chunks, Where.THREAD))
+        elif count < FEWEST:
             nodes = self.row(site, {**point, last: value_at(extent, Iter(var))})
             chain.append((var, count_of(extent), Where.THREAD))
         else:  # a worker takes several short ones at a time
@@ -63,6 +72,15 @@ class LanesFit(Fit):
     def row(self, site: Site, point: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
         """What a worker runs for the row at a point."""
         return lane_nodes(body_at(self.body, self.memory, site, point), site.names)
+
+    @property
+    def at_once(self) -> int:
+        """How many rows go together."""
+        return rows_at_once(self.body, stands_for(order_dims(self.group, write=CPU_WRITE)[-1]))
+
+    def few(self, site: Site, point: Callable[[Expr], Mapping[str, Expr]], rows: int) -> tuple[TreeNode, ...]:
+        """What a worker runs for so many rows, each at its point."""
+        return few_rows(lambda row: body_at(self.body, self.memory, site, point(row)), rows, site.names)
 
     def reordered(self) -> frozenset[str]:
         return self.body.reordered

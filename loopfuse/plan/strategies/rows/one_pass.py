@@ -91,25 +91,29 @@ class OnePassFit(Fit):
         block = site.names.fresh("rb")
         first, last = writer.rows_of(Iter(block))
 
-        def row(place: Expr) -> tuple[TreeNode, ...]:
+        together = self.along.at_once if isinstance(self.along, LanesFit) and self.along.group.dims == (self.crossing.dim,) else 1
+
+        def rows(place: Expr, count: int) -> tuple[TreeNode, ...]:
+            if together > 1 and isinstance(self.along, LanesFit):
+                return self.along.few(site, lambda k: {self.crossing.dim: tidy(place + k)}, count)
             return row_nodes(self.along, self.crossing.along, self.crossing.dim, place, site)
 
         turn, of_turn, rest = (site.names.fresh(var) for var in ("k", "r", "r"))
         turns = tidy(last - first) // TURN
         low, high = writer.extent.lower, writer.extent.upper
         start = tidy(first + Iter(turn) * TURN)
-        few = Loop(of_turn, integer(0), integer(TURN), 1, Where.SERIAL, row(tidy(start + Iter(of_turn))))
-        alone = (*row(Iter(rest)), writer.one(Iter(block), Iter(rest), low, high))
+        few = Loop(of_turn, integer(0), integer(TURN // together), 1, Where.SERIAL, rows(tidy(start + Iter(of_turn) * together), together))
+        alone = (*rows(Iter(rest), 1), writer.one(Iter(block), Iter(rest), low, high))
         nodes = (
             *writer.cleared(Iter(block), low, high),
             Loop(turn, integer(0), turns, 1, Where.SERIAL, (few, writer.turn(Iter(block), start, low, high))),
             Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, alone),
         )
         body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, nodes),)
-        together = writer.together()
+        summed = writer.together()
         return (
             Launch(f"{name}_pass", "rows", labels, body),
-            Launch(f"{name}_sums", "rows", self._labels(False), together),
+            Launch(f"{name}_sums", "rows", self._labels(False), summed),
         )
 
     def reordered(self) -> frozenset[str]:

@@ -1,0 +1,116 @@
+"""A few rows at once, on a CPU: what their sums read besides their own row is loaded once for all of them.
+
+before:  for i: s = 0;  for c: s = s + a[i, c] * x[c];  y[i] = s
+after:   for each 4 rows: for k in 0..4: for l in 0..16: part[k, l] = 0
+                          for c in 0..n // 16: for k in 0..4: for l in 0..16: part[k, l] = part[k, l] + a[i + k, c * 16 + l] * x[c * 16 + l]
+                          for k in 0..4: s = 0;  (part[k, ...] put together);  s = s + part[k, 0];  y[i + k] = s
+
+Rows are the strands that one row's sums have otherwise (`plan.mapping.lanes`): as many additions are under way, and as many streams of
+memory as rows. The order of a row's sum depends on the program alone: rows that are left over are summed alike, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import iterators, loads, moved_to, substitute
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.mapping.lanes import CHEAP, FEW, LANES, STRANDS
+from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, own_registers
+from loopfuse.tree.looptree import Compute, Copy, Fold, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.price import usual_price
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
+
+
+def rows_at_once(body: Body, row: str) -> int:
+    """How many rows go together, by the variable that stands for the row; 1 where nothing is won: where no reduction reads what
+    the rows share, where an iteration does much, or where what a row does besides has to go ahead of its sums."""
+    if len(body.passes) != 1:
+        return 1
+    (one,) = body.passes
+    summed = {update.statement for update in one.updates}
+    if one.outer or not summed or not all(isinstance(n, Compute) and n.statement in summed and n.predicate is None for n in one.nodes):
+        return 1
+    asked = {load for node in one.nodes for expr in node_expressions(node) for load in loads(expr)}
+    shares = any(COLUMN in iterators(load) and row not in iterators(load) for load in asked)
+    targets = {update.target for update in one.updates}
+    set_before = {n.target.array for step in body.steps if not isinstance(step, Pass) for n in walk_nodes((step,)) if isinstance(n, Compute)}
+    if not shares or usual_price(one.nodes) > CHEAP or any(load.array in set_before for load in asked - targets):
+        return 1
+    return max(1, STRANDS // len(targets))
+
+
+def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeNode, ...]:
+    """What a worker runs for so many rows; `at(k)` is what is done with row k of them."""
+    own = own_registers(at(integer(0)), names)
+    updates = _pass(at(integer(0))).updates
+    cells = [names.register(f"{update.target.array}_lane", update.target, rows * LANES) for update in updates]
+
+    def lane(number: int, row: Expr, place: Expr) -> Load:
+        return Load(cells[number].array, (tidy(row * LANES + place),), updates[number].target.dtype)
+
+    def each_row(body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        if rows == 1:
+            return body(integer(0))
+        var = names.fresh("k")
+        return (Loop(var, integer(0), integer(rows), 1, Where.UNROLLED, body(Iter(var))),)
+
+    def vector(width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        if width == 1:
+            return body(integer(0))
+        var = names.fresh("l")
+        return (Loop(var, integer(0), integer(width), 1, Where.VECTOR, body(Iter(var))),)
+
+    def cleared(row: Expr) -> tuple[TreeNode, ...]:
+        out: list[TreeNode] = []
+        for number, update in enumerate(updates):
+            nothing = Const(neutral(update.op, update.target.dtype), update.target.dtype)
+            out += vector(LANES, lambda place, n=number, nothing=nothing: (Copy(lane(n, row, place), nothing),))
+        return tuple(out)
+
+    def added(row: Expr, place: Expr, into: Expr) -> tuple[TreeNode, ...]:
+        one = _pass(at(row))
+        found = {update.target: lane(number, row, into) for number, update in enumerate(one.updates)}
+        return map_expressions(one.nodes, lambda expr: moved_to(tidy(substitute(moved_to(expr, found), {COLUMN: place})), own))
+
+    def ended(row: Expr) -> tuple[TreeNode, ...]:
+        """What stands before the sums, the sums, and what stands behind them."""
+        out: list[TreeNode] = []
+        for step in at(row).steps:
+            if not isinstance(step, Pass):
+                out += map_expressions((step,), lambda expr: moved_to(expr, own))
+                continue
+            for number, update in enumerate(step.updates):
+                half = LANES
+                while half := half // 2:
+
+                    def fold(place: Expr, n: int = number, half: int = half, op: str = update.op) -> tuple[TreeNode, ...]:
+                        return (Fold(op, lane(n, row, place), lane(n, row, place + half)),)
+
+                    out += vector(half, fold)
+                total, place = lane(number, row, integer(0)), own.get(update.target, update.target)
+                out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
+        return tuple(out)
+
+    one = _pass(at(integer(0)))
+    count = combine("max", integer(0), one.length)
+    out = [*each_row(cleared)]
+    before, done = 1, integer(0)
+    for width in (LANES, FEW, 1):
+        var = names.fresh("c")
+
+        def turn(row: Expr, var: str = var, width: int = width) -> tuple[TreeNode, ...]:
+            return vector(width, lambda place: added(row, one.lower + Iter(var) * width + place, place))
+
+        out.append(Loop(var, tidy(done * (before // width)), count // width, 1, Where.SERIAL, each_row(turn)))
+        before, done = width, count // width
+    return (*out, *each_row(ended))
+
+
+def _pass(body: Body) -> Pass:
+    (one,) = body.passes
+    return one

@@ -75,7 +75,9 @@ def build_tree(
         replace(item, crossing=None) if isinstance(item, Group) and any(item.crossing is one for one in builder.apart) else item
         for item in items
     )
-    return Scheduled(tree, stores, items, fits, groups, tuple(builder.apart))
+    in_memory = {buffer.name for buffer in tree.buffers}
+    held = {name: Store("window") for name in program.arrays.keys() - in_memory for fit in fits.values() if fit.holds(name)}
+    return Scheduled(tree, {**stores, **held}, items, fits, groups, tuple(builder.apart))
 
 
 @dataclass

@@ -70,13 +70,13 @@ def test_each_reduction_has_its_lanes(text: str, loops: int) -> None:
 
 
 ROWS = """
-    kernel k(a: f64[N, N], b: f64[N, N], x: f64[N], z: f64[N], out y: f64[N], out w: f64[N]):
+    kernel k(a: f64[N, N], b: f64[N, N], x: f64[N, N], z: f64[N, N], out y: f64[N], out w: f64[N]):
         for i in 0..N:
             var s: f64 = 0.0
             var t: f64 = 0.0
             for j in 0..N:
-                s += a[i, j] * x[j]
-                t += b[i, j] * {other}[j]
+                s += a[i, j] * x[i, j]
+                t += b[i, j] * {other}[i, j]
             y[i] = s
             w[i] = t
     """
@@ -95,11 +95,10 @@ def test_sums_that_read_the_same_are_one_loop(other: str, loops: int, lanes: int
     kernel = loopfuse.loads(text)
     for side in (0, 1, 17, 100):
         rng = np.random.default_rng(side)
-        a, b = rng.integers(-3, 4, (2, side, side)).astype(np.float64)
-        x, z = rng.integers(-3, 4, (2, side)).astype(np.float64)
+        a, b, x, z = rng.integers(-3, 4, (4, side, side)).astype(np.float64)
         y, w = kernel(a, b, x, z)
-        np.testing.assert_array_equal(y, a @ x)
-        np.testing.assert_array_equal(w, b @ (x if other == "x" else z))
+        np.testing.assert_array_equal(y, (a * x).sum(axis=1))
+        np.testing.assert_array_equal(w, (b * (x if other == "x" else z)).sum(axis=1))
 
 
 def test_sums_of_one_sweep_are_vectors() -> None:

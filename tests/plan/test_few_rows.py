@@ -77,7 +77,7 @@ def planned(text: str) -> pipeline.Planned:
 def together(tree: LoopTree) -> int:
     """How many rows of some loop go together: 1 where none do."""
     (launch,) = tree.launches
-    found = [node for node in walk_nodes(launch.body) if isinstance(node, Loop) and node.mapping is Mapping.UNROLLED and node.var.startswith("k")]
+    found = [node for node in walk_nodes(launch.body) if isinstance(node, Loop) and node.mapping is Mapping.UNROLLED and node.var.startswith("m")]
     return max((int(node.upper.value) for node in found), default=1)  # pyright: ignore
 
 

@@ -1,9 +1,9 @@
 """A few rows at once, on a CPU: what their sums read besides their own row is loaded once for all of them.
 
 before:  for i: s = 0;  for c: s = s + a[i, c] * x[c];  y[i] = s
-after:   for each 4 rows: for k in 0..4: for l in 0..16: part[k, l] = 0
-                          for c in 0..n // 16: for k in 0..4: for l in 0..16: part[k, l] = part[k, l] + a[i + k, c * 16 + l] * x[c * 16 + l]
-                          for k in 0..4: s = 0;  (part[k, ...] put together);  s = s + part[k, 0];  y[i + k] = s
+after:   for each 4 rows: for m in 0..4: for l in 0..16: part[m, l] = 0
+                          for c in 0..n // 16: for m in 0..4: for l in 0..16: part[m, l] = part[m, l] + a[i + m, c * 16 + l] * x[c * 16 + l]
+                          for m in 0..4: s = 0;  (part[m, ...] put together);  s = s + part[m, 0];  y[i + m] = s
 
 Rows are the strands that one row's sums have otherwise (`plan.mapping.lanes`): as many additions are under way, and as many streams of
 memory as rows. The order of a row's sum depends on the program alone: rows that are left over are summed alike, one by one.
@@ -45,7 +45,7 @@ def rows_at_once(body: Body, row: str) -> int:
 
 
 def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeNode, ...]:
-    """What a worker runs for so many rows; `at(k)` is what is done with row k of them."""
+    """What a worker runs for so many rows; `at(m)` is what is done with row m of them."""
     own = own_registers(at(integer(0)), names)
     updates = _pass(at(integer(0))).updates
     cells = [names.register(f"{update.target.array}_lane", update.target, rows * LANES) for update in updates]
@@ -56,7 +56,7 @@ def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeN
     def each_row(body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         if rows == 1:
             return body(integer(0))
-        var = names.fresh("k")
+        var = names.fresh("m")
         return (Loop(var, integer(0), integer(rows), 1, Where.UNROLLED, body(Iter(var))),)
 
     def vector(width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:

@@ -15,6 +15,7 @@ rows take.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import ClassVar
 
 from loopfuse.lang.linear import constant_value, tidy
@@ -91,7 +92,8 @@ class OnePassFit(Fit):
         block = site.names.fresh("rb")
         first, last = writer.rows_of(Iter(block))
 
-        together = self.along.at_once if isinstance(self.along, LanesFit) and self.along.group.dims == (self.crossing.dim,) else 1
+        own = isinstance(self.along, LanesFit) and self.along.group.dims == (self.crossing.dim,)
+        together = gcd(self.along.at_once, TURN) if own and isinstance(self.along, LanesFit) else 1
 
         def rows(place: Expr, count: int) -> tuple[TreeNode, ...]:
             if together > 1 and isinstance(self.along, LanesFit):
@@ -102,11 +104,13 @@ class OnePassFit(Fit):
         turns = tidy(last - first) // TURN
         low, high = writer.extent.lower, writer.extent.upper
         start = tidy(first + Iter(turn) * TURN)
-        few = Loop(of_turn, integer(0), integer(TURN // together), 1, Where.SERIAL, rows(tidy(start + Iter(of_turn) * together), together))
+        few = rows(start if together == TURN else tidy(start + Iter(of_turn) * together), together)
+        if together < TURN:
+            few = (Loop(of_turn, integer(0), integer(TURN // together), 1, Where.SERIAL, few),)
         alone = (*rows(Iter(rest), 1), writer.one(Iter(block), Iter(rest), low, high))
         nodes = (
             *writer.cleared(Iter(block), low, high),
-            Loop(turn, integer(0), turns, 1, Where.SERIAL, (few, writer.turn(Iter(block), start, low, high))),
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, (*few, writer.turn(Iter(block), start, low, high))),
             Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, alone),
         )
         body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, nodes),)

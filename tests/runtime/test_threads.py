@@ -112,7 +112,10 @@ def test_threads_take_no_signals(own: threads.OwnPool) -> None:
     """Python's handlers belong to the threads that were there."""
     blocked: list[int] = []
     for task in Path("/proc/self/task").iterdir():
-        status = (task / "status").read_text()
+        try:
+            status = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
         if f"Name:\t{threads.THREAD_NAME}\n" in status:
             line = next(one for one in status.splitlines() if one.startswith("SigBlk:"))
             blocked.append(int(line.split()[1], 16))
@@ -224,7 +227,10 @@ found = []
 for _ in range(100):  # until they are parked
     found = []
     for task in os.listdir("/proc/self/task"):
-        status = open(f"/proc/self/task/{task}/status").read()
+        try:
+            status = open(f"/proc/self/task/{task}/status").read()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
         if "Name:\\tloopfuse" in status:
             found.append(next(line.split()[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list")))
     if len({*found}) == len(found):

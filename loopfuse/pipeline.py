@@ -475,8 +475,7 @@ def _calculated_once(model: PolyProgram, dependences: Dependences, options: Opti
             once, others = again, found
     if once is model:
         return None
-    once = without_copies(once)
-    others = find_dependences(once)
+    once, others = _without_copies(once, others)
     rules = Rules.of(options, model)
     (before, bytes_before), (now, bytes_now) = (
         planner.cost.whole(planner.plan().items)
@@ -514,8 +513,13 @@ def _moved_in_place(
     others = find_dependences(moved)
     if not keeps_values_in_place(model, dependences, moved, others, elements):
         return None
-    smaller = without_copies(moved)
-    return smaller, others if smaller is moved else find_dependences(smaller)
+    return _without_copies(moved, others)
+
+
+def _without_copies(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences]:
+    """The model without statements that store what an element holds in that element, and its dependences."""
+    smaller = without_copies(model)
+    return smaller, dependences if smaller is model else find_dependences(smaller)
 
 
 def _model_again(model: PolyProgram, kernel: Kernel, unrolled: Kernel | None) -> PolyProgram:

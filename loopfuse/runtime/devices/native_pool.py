@@ -143,14 +143,13 @@ define internal i64 @wake_beside(ptr %word, i32 %count, i32 %processor) {{
   ret i64 %woken
 }}
 
-; How many of a launch's helpers are asleep, the one on the caller's processor apart: it may be awake, and not run.
-define internal i64 @missing(ptr %state, i64 %helpers, i32 %caller) alwaysinline {{
+; How many of a launch's helpers are asleep, the one on the caller's processor (-1: there is none) apart: it may be awake, and not run.
+define internal i64 @missing(ptr %state, i64 %helpers, i64 %beside) alwaysinline {{
   %numbers.at = getelementptr i8, ptr %state, i64 {NUMBERS}
   %workers = load atomic i64, ptr %numbers.at monotonic, align 8
   %sleepers.at = getelementptr i8, ptr %state, i64 {SLEEPERS}
   %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
   %asleep = sext i32 %sleepers to i64
-  %beside = call i64 @worker_on(ptr %state, i32 %caller)
   %some.beside = icmp sge i64 %beside, 0
   %its.number = select i1 %some.beside, i64 %beside, i64 0
   %parked.at = call ptr @parked(ptr %state, i64 %its.number)
@@ -491,7 +490,8 @@ help:
   %threads = load atomic i64, ptr %threads.at monotonic, align 8
   %helpers = sub i64 %threads, 1
   %caller = load atomic i32, ptr %called.at monotonic, align 4
-  %missing = call i64 @missing(ptr %state, i64 %helpers, i32 %caller)
+  %beside = call i64 @worker_on(ptr %state, i32 %caller)
+  %missing = call i64 @missing(ptr %state, i64 %helpers, i64 %beside)
   %asleep = icmp sgt i64 %missing, 0
   %more = icmp sgt i64 %free, 1
   %pass = and i1 %asleep, %more
@@ -629,7 +629,8 @@ open:
   store atomic i32 %here, ptr %called.at monotonic, align 4
   store atomic i64 %helpers, ptr %seats.at seq_cst, align 8
   %generation = atomicrmw add ptr %generation.at, i32 1 seq_cst
-  %missing = call i64 @missing(ptr %state, i64 %helpers, i32 %here)
+  %beside = call i64 @worker_on(ptr %state, i32 %here)
+  %missing = call i64 @missing(ptr %state, i64 %helpers, i64 %beside)
   %asleep = icmp sgt i64 %missing, 0
   br i1 %asleep, label %wake, label %work
 wake:
@@ -645,8 +646,7 @@ any:
   call void @wake(ptr %generation.at, i32 1)
   br label %work
 work:
-  %its.worker = call i64 @worker_on(ptr %state, i32 %here)
-  %begin = call i64 @llvm.smax.i64(i64 %its.worker, i64 0)
+  %begin = call i64 @llvm.smax.i64(i64 %beside, i64 0)
   %count = call i32 @work(ptr %slot, i64 %begin)
   store atomic i64 0, ptr %seats.at seq_cst, align 8
   %done.first = call i32 @tell(ptr %slot, i32 %count)

@@ -65,12 +65,6 @@ class LanesFit(Fit):
         var, extent = names.fresh(hint_of(self.group, last)), extents[last]
         trial = replace(site, names=names.copy())
         count, rows = chunk_of(self.row(trial, {**point, last: Iter(var)})), self.at_once
-        if self.shared_rows:
-            chunk = names.fresh(f"{var}b")
-            chunks, low, high = in_chunks(extent, max(count, SHARE), chunk)
-            body = self.sharing(site, {**point, last: Iter(var)}, chunk, chunks)
-            chain.append((chunk, chunks, Where.THREAD))
-            return (Launch(name, "rows", labels, nested(chain, (Loop(var, low, high, extent.step, Where.SERIAL, body),))),)
         if rows > 1 and count <= rows and extent.step == 1:
             chunk = names.fresh(f"{var}b")
             chunks, low, high = in_chunks(extent, rows, chunk)
@@ -78,13 +72,13 @@ class LanesFit(Fit):
             one = self.few(site, lambda row: {**point, last: Iter(var)}, 1)
             nodes = (Guard(tidy(low + rows) <= extent.upper, few, (Loop(var, low, high, 1, Where.SERIAL, one),)),)
             chain.append((chunk, chunks, Where.THREAD))
-        elif count < FEWEST:
+        elif count < FEWEST and not self.shared_rows:
             nodes = self.row(site, {**point, last: value_at(extent, Iter(var))})
             chain.append((var, count_of(extent), Where.THREAD))
-        else:  # a worker takes several short ones at a time
+        else:  # a worker takes several at a time: short ones, or such as share temporaries
             chunk = names.fresh(f"{var}b")
-            chunks, low, high = in_chunks(extent, count, chunk)
-            body = self.row(site, {**point, last: Iter(var)})
+            chunks, low, high = in_chunks(extent, max(count, SHARE) if self.shared_rows else count, chunk)
+            body = self.sharing(site, {**point, last: Iter(var)}, chunk, chunks)
             nodes = (Loop(var, low, high, extent.step, Where.SERIAL, body),)
             chain.append((chunk, chunks, Where.THREAD))
         return (Launch(name, "rows", labels, nested(chain, nodes)),)

@@ -92,12 +92,12 @@ class OnePassFit(Fit):
         block = site.names.fresh("rb")
         first, last = writer.rows_of(Iter(block))
 
-        own = isinstance(self.along, LanesFit) and self.along.group.dims == (self.crossing.dim,)
-        together = gcd(self.along.at_once, TURN) if own and isinstance(self.along, LanesFit) else 1
+        own = _own_rows(self.along, self.crossing.along, self.crossing.dim)
+        together = 1 if own is None else gcd(own.at_once, TURN)
 
         def rows(place: Expr, count: int) -> tuple[TreeNode, ...]:
-            if together > 1 and isinstance(self.along, LanesFit):
-                return self.along.few(site, lambda k: {self.crossing.dim: tidy(place + k)}, count)
+            if own is not None and together > 1:
+                return own.few(site, lambda m: {self.crossing.dim: tidy(place + m)}, count)
             return row_nodes(self.along, self.crossing.along, self.crossing.dim, place, site)
 
         turn, of_turn, rest = (site.names.fresh(var) for var in ("k", "r", "r"))
@@ -150,18 +150,23 @@ def _runs(fit: Fit, group: Group) -> bool:
     return isinstance(fit, BlocksFit) and fit.group.ids == group.ids
 
 
+def _own_rows(fit: Fit, group: Group, dim: str) -> LanesFit | None:
+    """The fit, where a row of the dimension is one worker's, its sums in lanes; None elsewhere."""
+    return fit if isinstance(fit, LanesFit) and group.dims == (dim,) else None
+
+
 def row_nodes(fit: Fit, group: Group, dim: str, place: Expr, site: Site) -> tuple[TreeNode, ...]:
     """What is done along the row at a place."""
     nodes = _row(fit, group, dim, place, site)
-    if isinstance(fit, LanesFit) and group.dims == (dim,):
+    if _own_rows(fit, group, dim) is not None:
         return nodes
     return split_inner(with_lanes(nodes, group, site.program, site.names), site.names.fresh)
 
 
 def _row(fit: Fit, group: Group, dim: str, place: Expr, site: Site) -> tuple[TreeNode, ...]:
     """The same, where it has none of its own its sums not in lanes yet."""
-    if isinstance(fit, LanesFit) and group.dims == (dim,):
-        return fit.row(site, {dim: place})
+    if (own := _own_rows(fit, group, dim)) is not None:
+        return own.row(site, {dim: place})
     extents = dim_extents(group, site.program)
     names = {other: site.names.fresh(hint_of(group, other)) for other in order_dims(group) if other != dim}
     point: dict[str, Expr] = {dim: place, **{other: Iter(var) for other, var in names.items()}}

@@ -74,6 +74,11 @@ class Update:
     target: Load
     whole: bool
 
+    @property
+    def nothing(self) -> Const:
+        """What a lane begins with."""
+        return Const(neutral(self.op, self.target.dtype), self.target.dtype)
+
 
 def in_lanes(
     updates: Sequence[Update],
@@ -101,7 +106,7 @@ def in_lanes(
     def lanes(parts: int, width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """What `body` says of each of `parts` times `width` lanes."""
         if parts == 1:
-            return (loop(zero, integer(width), Where.VECTOR, body),) if width > 1 else body(zero)
+            return side_by_side(width, body, names)
         return (loop(zero, integer(parts), Where.UNROLLED, lambda k: lanes(1, width, lambda lane: body(k * width + lane))),)
 
     def lane(target: Load, number: Expr) -> Load:
@@ -129,21 +134,34 @@ def in_lanes(
         return out
 
     def cleared(update: Update) -> tuple[TreeNode, ...]:
-        dtype = update.target.dtype
-        nothing = Const(neutral(update.op, dtype), dtype)
-        return lanes(strands, LANES, lambda k: (Copy(lane(update.target, k), nothing),))
-
-    def added(update: Update, half: int) -> tuple[TreeNode, ...]:
-        return lanes(1, half, lambda k: (Fold(update.op, lane(update.target, k), lane(update.target, k + half)),))
+        return lanes(strands, LANES, lambda k: (Copy(lane(update.target, k), update.nothing),))
 
     out: list[TreeNode] = [node for update in updates for node in cleared(update)]
     out += inside([node for part in parts for node in turns(part)])
     for update in updates:
-        total, half = lane(update.target, zero), strands * LANES
-        while half := half // 2:
-            out += added(update, half)
-        place = place_of(update.target)
-        out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
+        out += put_together(update, lambda k, target=update.target: lane(target, k), strands * LANES, place_of(update.target), names)
+    return out
+
+
+def side_by_side(width: int, body: Callable[[Expr], tuple[TreeNode, ...]], names: Names) -> tuple[TreeNode, ...]:
+    """What `body` says of each of so many neighbours, as a vector."""
+    if width == 1:
+        return body(integer(0))
+    var = names.fresh("l")
+    return (Loop(var, integer(0), integer(width), 1, Where.VECTOR, body(Iter(var))),)
+
+
+def put_together(update: Update, lane: Callable[[Expr], Load], count: int, place: Load, names: Names) -> list[TreeNode]:
+    """So many lanes of an update added up by halves, and the result in its place."""
+    out: list[TreeNode] = []
+    while count := count // 2:
+
+        def folded(k: Expr, half: int = count) -> tuple[TreeNode, ...]:
+            return (Fold(update.op, lane(k), lane(k + half)),)
+
+        out += side_by_side(count, folded, names)
+    total = lane(integer(0))
+    out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
     return out
 
 

@@ -14,13 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
-from loopfuse.lang.semantics import neutral
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import iterators, loads, moved_to, substitute
 from loopfuse.plan.mapping.body import Names
-from loopfuse.plan.mapping.lanes import CHEAP, FEW, LANES, STRANDS
+from loopfuse.plan.mapping.lanes import (
+    CHEAP,
+    FEW,
+    LANES,
+    STRANDS,
+    put_together,
+    side_by_side,
+)
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, own_registers
-from loopfuse.tree.looptree import Compute, Copy, Fold, Loop, TreeNode
+from loopfuse.tree.looptree import Compute, Copy, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.price import usual_price
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
@@ -59,17 +65,10 @@ def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeN
         var = names.fresh("m")
         return (Loop(var, integer(0), integer(rows), 1, Where.UNROLLED, body(Iter(var))),)
 
-    def vector(width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
-        if width == 1:
-            return body(integer(0))
-        var = names.fresh("l")
-        return (Loop(var, integer(0), integer(width), 1, Where.VECTOR, body(Iter(var))),)
-
     def cleared(row: Expr) -> tuple[TreeNode, ...]:
         out: list[TreeNode] = []
         for number, update in enumerate(updates):
-            nothing = Const(neutral(update.op, update.target.dtype), update.target.dtype)
-            out += vector(LANES, lambda place, n=number, nothing=nothing: (Copy(lane(n, row, place), nothing),))
+            out += side_by_side(LANES, lambda place, n=number, nothing=update.nothing: (Copy(lane(n, row, place), nothing),), names)
         return tuple(out)
 
     def added(row: Expr, place: Expr, into: Expr) -> tuple[TreeNode, ...]:
@@ -85,15 +84,8 @@ def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeN
                 out += map_expressions((step,), lambda expr: moved_to(expr, own))
                 continue
             for number, update in enumerate(step.updates):
-                half = LANES
-                while half := half // 2:
-
-                    def fold(place: Expr, n: int = number, half: int = half, op: str = update.op) -> tuple[TreeNode, ...]:
-                        return (Fold(op, lane(n, row, place), lane(n, row, place + half)),)
-
-                    out += vector(half, fold)
-                total, place = lane(number, row, integer(0)), own.get(update.target, update.target)
-                out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
+                place = own.get(update.target, update.target)
+                out += put_together(update, lambda k, n=number: lane(n, row, k), LANES, place, names)
         return tuple(out)
 
     one = _pass(at(integer(0)))
@@ -104,7 +96,7 @@ def few_rows(at: Callable[[Expr], Body], rows: int, names: Names) -> tuple[TreeN
         var = names.fresh("c")
 
         def turn(row: Expr, var: str = var, width: int = width) -> tuple[TreeNode, ...]:
-            return vector(width, lambda place: added(row, one.lower + Iter(var) * width + place, place))
+            return side_by_side(width, lambda place: added(row, one.lower + Iter(var) * width + place, place), names)
 
         out.append(Loop(var, tidy(done * (before // width)), count // width, 1, Where.SERIAL, each_row(turn)))
         before, done = width, count // width

@@ -20,6 +20,7 @@ from loopfuse.proof.check import verify
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping, TreeNode
 from loopfuse.tree.walk import map_nodes, walk_nodes
+from tests.plan.calls import called, calls, copied, whole_numbers
 
 ONE = """
     kernel f(a: f64[M, N], x: f64[N], out y: f64[M]):
@@ -92,35 +93,19 @@ def test_others(name: str) -> None:
     assert together(planned(LEFT[name]).tree) == 1
 
 
-def given(made: pipeline.Planned, sizes: dict[str, int]) -> dict[str, Any]:
-    """Small whole numbers: the order of a sum does not show."""
-    rng = np.random.default_rng(sum(sizes.values()))
-    return {
-        array.name: rng.integers(-3, 4, [sizes[extent.name] for extent in array.extents]).astype(array.dtype.numpy_name)  # pyright: ignore
-        for array in made.program.kernel.arrays
-    }
-
-
 @pytest.mark.parametrize("name", [*TAKEN, *LEFT])
 def test_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TAKEN[name][0] if name in TAKEN else LEFT[name]
     made, kernel = planned(text), loopfuse.loads(textwrap.dedent(text), target="cpu")
     unfused = kernel.with_options(fuel=0, reassociate=False)
-    for rows, places in ((0, 3), (3, 1), (4, 0), (5, 7), (9, 40), (17, 16), (8, 67)):
-        sizes = {"H": 2, "M": rows, "N": places}
-        known = {name: sizes[name] for name in made.program.kernel.sizes}
-        if not all(eval(one.text, dict(known)) for one in made.program.preconditions):
-            continue
-        arrays = given(made, known)
-        right = {key: value.copy() for key, value in arrays.items()}
+    every = [{"H": 2, "M": rows, "N": places} for rows, places in ((0, 3), (3, 1), (4, 0), (5, 7), (9, 40), (17, 16), (8, 67))]
+    for known, arrays in calls(made, every, whole_numbers):
         with np.errstate(all="ignore"):
-            unfused(*(right[param.name] for param in made.program.kernel.params))
-            mine = {key: value.copy() for key, value in arrays.items()}
+            right, mine = called(unfused, made, arrays), copied(arrays)
             run_tree(made.tree, mine, known, order="shuffled")
             for threads in (1, 3):
                 monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
-                ours = {key: value.copy() for key, value in arrays.items()}
-                kernel(*(ours[param.name] for param in made.program.kernel.params))
+                ours = called(kernel, made, arrays)
                 for key, value in right.items():
                     np.testing.assert_allclose(ours[key], value, rtol=1e-5, err_msg=f"{key} at {known}")
         for key, value in right.items():

@@ -21,6 +21,7 @@ from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.proof.once import keeps_values_made_once
 from loopfuse.tree.interp.run import run_tree
+from tests.plan.calls import called, calls, copied
 
 SOFTMAX = """
 kernel f(x: f32[R, C], out y: f32[R, C]):
@@ -172,28 +173,18 @@ def agrees(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(text, reassociate=False)
     kernel = loopfuse.loads(text, target="cpu", reassociate=False)
     unfused = kernel.with_options(fuel=0)
-    rng = np.random.default_rng(1)
-    sizes = made.program.kernel.sizes
-    for sides in ((0, 0), (1, 1), (3, 2), (5, 17), (4, 70), (0, 3), (3, 0)):
-        known = dict(zip(sizes, sides, strict=False))
-        if not all(eval(needed.text, dict(known)) for needed in made.program.preconditions):
-            continue
-        arrays: dict[str, Any] = {}
-        for array in made.program.kernel.arrays:
-            shape = [known[extent.name] for extent in array.extents]  # pyright: ignore
-            arrays[array.name] = rng.standard_normal(shape).astype(array.dtype.numpy_name)
+    sides = ((0, 0), (1, 1), (3, 2), (5, 17), (4, 70), (0, 3), (3, 0))
+    every = [dict(zip(made.program.kernel.sizes, each, strict=False)) for each in sides]
+    for known, arrays in calls(made, every, lambda rng, shape: rng.standard_normal(shape)):
         with np.errstate(all="ignore"):
-            right = interpret(made.program.kernel, {key: value.copy() for key, value in arrays.items()}, known)
-            mine = {key: value.copy() for key, value in arrays.items()}
+            right, mine = interpret(made.program.kernel, copied(arrays), known), copied(arrays)
             run_tree(made.tree, mine, known, order="shuffled")
         for key, value in right.items():
             np.testing.assert_array_equal(mine[key], value, f"{key} at {known}")
-        plain = {key: value.copy() for key, value in arrays.items()}
-        unfused(*(plain[param.name] for param in made.program.kernel.params))
+        plain = called(unfused, made, arrays)
         for threads in (1, 3):
             monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
-            mine = {key: value.copy() for key, value in arrays.items()}
-            kernel(*(mine[param.name] for param in made.program.kernel.params))
+            mine = called(kernel, made, arrays)
             for key, value in plain.items():
                 np.testing.assert_array_equal(mine[key], value, f"{key} at {known}, {threads} threads")
 

@@ -19,6 +19,7 @@ from loopfuse.proof.check import verify
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.looptree import Loop, Mapping, TreeNode
 from loopfuse.tree.walk import map_expressions, map_nodes
+from tests.plan.calls import called, calls, copied, whole_numbers
 
 NORM = """
     kernel f(x: f32[R, C], g: f32[C], out y: f32[R, C]):
@@ -117,23 +118,13 @@ def test_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TAKEN[name] if name in TAKEN else LEFT[name]
     made, kernel = planned(text), loopfuse.loads(textwrap.dedent(text), target="cpu")
     unfused = kernel.with_options(fuel=0, reassociate=False)
-    for rows, places in ((1, 3), (3, 2), (4, 5), (5, 40), (9, 67), (17, 3)):
-        known = {name: {"R": rows, "C": places}[name] for name in made.program.kernel.sizes}
-        if not all(eval(one.text, dict(known)) for one in made.program.preconditions):
-            continue
-        rng = np.random.default_rng(rows)
-        arrays: dict[str, Any] = {
-            array.name: rng.integers(-3, 4, [known[extent.name] for extent in array.extents]).astype(np.float32)  # pyright: ignore
-            for array in made.program.kernel.arrays
-        }
-        right = {key: value.copy() for key, value in arrays.items()}
-        unfused(*(right[param.name] for param in made.program.kernel.params))
-        mine = {key: value.copy() for key, value in arrays.items()}
+    every = [{"R": rows, "C": places} for rows, places in ((1, 3), (3, 2), (4, 5), (5, 40), (9, 67), (17, 3))]
+    for known, arrays in calls(made, every, whole_numbers):
+        right, mine = called(unfused, made, arrays), copied(arrays)
         run_tree(made.tree, mine, known, order="shuffled")
         for threads in (1, 3):
             monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
-            ours = {key: value.copy() for key, value in arrays.items()}
-            kernel(*(ours[param.name] for param in made.program.kernel.params))
+            ours = called(kernel, made, arrays)
             for key, value in right.items():
                 np.testing.assert_array_equal(ours[key], value, f"{key} at {known}")
         for key, value in right.items():

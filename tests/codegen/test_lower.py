@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -239,13 +240,23 @@ def test_objects_need_only_libm() -> None:
     value = add(value, op("mod", x, c(0.75, F32)))
     tr = tree(GELU, launch(loop("i", 0, N, M.THREAD, compute(load("y", it("i")), value))))
     for target, allowed in ((V2, {"fma", "fmaf"}), (V3, set()), (CPU, set())):
-        data = lower(tr, GELU, target).object
-        path = Path(f"/tmp/loopfuse-test-{target.cpu_name or 'host'}.o")
-        path.write_bytes(data)
-        done = subprocess.run(["nm", "-u", str(path)], capture_output=True, text=True, check=True)
-        path.unlink()
-        missing = {line.split()[-1] for line in done.stdout.splitlines()}
-        assert missing - {"_GLOBAL_OFFSET_TABLE_"} <= allowed | {"memset", "memcpy"}, missing
+        assert undefined(lower(tr, GELU, target).object) <= allowed | {"memset"}
+
+
+def test_copies_are_loops() -> None:
+    """No `memcpy`: some of them take ten times as long where source and destination begin at other bytes of their pages."""
+    tr = tree(GELU, launch(loop("i", 0, N, M.THREAD, compute(load("y", it("i")), load("x", it("i"))))))
+    for target in (V2, V3, CPU):
+        assert not undefined(lower(tr, GELU, target).object)
+
+
+def undefined(data: bytes) -> set[str]:
+    """What an object needs of others."""
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        file.write(data)
+        file.flush()
+        done = subprocess.run(["nm", "-u", file.name], capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in done.stdout.splitlines()} - {"_GLOBAL_OFFSET_TABLE_"}
 
 
 # -------------------------------------------------------------------------------- semantics

@@ -68,13 +68,14 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
     head += writer.globals
     head += [f"declare {writer.declared[name]}" for name in sorted(writer.declared)]
     head += writer.lines
-    head.append("attributes #0 = { nounwind }")
+    words = "".join(f" {word}" for word in ("nounwind", *device.words))
+    head.append(f"attributes #0 = {{{words} }}")
     head.append("attributes #1 = { alwaysinline nounwind }")
     if writer.has_apart:
         head.append("attributes #2 = { noinline nounwind memory(none) }")
     if writer.has_wide:
         # Left to itself, LLVM takes half of what AVX-512 has. Lines begin where whole vectors do.
-        head.append('attributes #3 = { nounwind "prefer-vector-width"="512" }')
+        head.append(f'attributes #3 = {{{words} "prefer-vector-width"="512" }}')
     if writer.is_rare:
         head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
     head += writer.scope_text()

@@ -82,7 +82,7 @@ def _has_masks(target: Target) -> bool:
 
 def emit_object(llvm: str, target: Target) -> bytes:
     """An ELF object; nothing in it is unresolved but libm's `fma`, `fmaf`, rounding functions
-    where the CPU lacks the instruction, and `memset`, `memcpy`."""
+    where the CPU lacks the instruction, and `memset`."""
     return host_machine(target).emit_object(optimize_llvm(llvm, target))
 
 

@@ -61,15 +61,15 @@ def chunk_of(body: tuple[TreeNode, ...]) -> int:
 
 def strip_of(body: tuple[TreeNode, ...], var: str, longest: int) -> int:
     """How many neighbours of `body` a CPU worker takes step by step (`plan.mapping.strips`): `longest`, or
-    fewer where a few of them would be long work for one worker while others have none, or where what they read and write
-    lies apart anyway."""
+    fewer where a few of them would be long work for one worker while others have none, or where most of what they read and
+    write lies apart anyway."""
     fitting = max(1, STRIP_PRICE // usual_price(body))
     fewest = min(SHORTEST_STRIP, longest)
     return fewest if _lies_apart(body, var) else max(fewest, min(longest, 1 << (fitting.bit_length() - 1)))
 
 
 def _lies_apart(body: tuple[TreeNode, ...], var: str) -> bool:
-    """Are neighbours of `var` never neighbours in an array of several dimensions, where they touch any?"""
+    """Are neighbours of `var` neighbours in fewer than half of the elements of arrays of several dimensions that they touch?"""
     touched = {
         load.index
         for node in walk_nodes(body)
@@ -77,5 +77,11 @@ def _lies_apart(body: tuple[TreeNode, ...], var: str) -> bool:
         for load in loads(expr)
         if len(load.index) > 1 and var in iterators(load)
     }
-    known = all(linear(part) is not None for index in touched for part in index)
-    return bool(touched) and known and not any(are_neighbours(index, var) for index in touched)
+    return 2 * sum(_goes_along(index, var) for index in touched) < len(touched)
+
+
+def _goes_along(index: tuple[Expr, ...], var: str) -> bool:
+    """Are the elements at most neighbouring values of `var` neighbours in memory? (Where a border is handled, an index
+    is not linear.)"""
+    known = linear(index[-1]) is not None
+    return are_neighbours(index, var) if known else not any(var in iterators(part) for part in index[:-1])

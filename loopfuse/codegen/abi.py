@@ -295,6 +295,8 @@ def launch_arguments(
     for node in walk_nodes(launch.body):
         for expression in node_expressions(node):
             note(expression)
+    for _, condition in launch.nontemporal:
+        note(condition)
     values = [(name, "i64") for name in kernel.sizes]
     values += [(scalar.name, scalar.dtype.value) for scalar in kernel.scalars]
     values += [

@@ -39,6 +39,7 @@ from loopfuse.codegen.ir import (
     bytes_of,
     memref_type,
     vector_type,
+    view_type,
 )
 
 STORAGE: dict[DType, Scalar] = {
@@ -254,9 +255,19 @@ class Builder:
         """`memref.load source[index]`."""
         return self.add(Operation("memref.load", (source, index), (source.type.element_type,), _scoped(scope)))
 
-    def store(self, value: Value, target: Value, index: Value, scope: Scope | None = None) -> None:
-        """`memref.store value, target[index]`."""
-        self.block.add(Operation("memref.store", (value, target, index), (), _scoped(scope)))
+    def store(
+        self, value: Value, target: Value, index: Value, scope: Scope | None = None, nontemporal: bool = False
+    ) -> None:
+        """`memref.store value, target[index]`; `nontemporal`: it need not stay in caches."""
+        properties = {**_scoped(scope), "nontemporal": True} if nontemporal else _scoped(scope)
+        self.block.add(Operation("memref.store", (value, target, index), (), properties))
+
+    def view(self, memref_: Value, place: Value, count: Value, alignment: int) -> Value:
+        """`memref.subview memref_[place] [count] [1]`, which begins at a multiple of so many bytes
+        (`memref.assume_alignment`)."""
+        kind = view_type(memref_.type.element_type)
+        view = self.add(Operation("memref.subview", (memref_, place, count), (kind,)))
+        return self.add(Operation("memref.assume_alignment", (view,), (kind,), {"alignment": alignment}))
 
     def prefetch(self, source: Value, index: Value) -> None:
         """`memref.prefetch source[index]`."""
@@ -331,8 +342,10 @@ class Builder:
         step: Value,
         body: Callable[[Value], None],
         scopes: Sequence[int] = (),
+        by_two: bool = False,
     ) -> None:
-        """`scf.for` without carried values; `body` gets the iterator. `scopes`: those that accesses inside are of."""
+        """`scf.for` without carried values; `body` gets the iterator. `scopes`: those that accesses inside are of. `by_two`:
+        LLVM makes two vectors of it at a time, no more."""
         block = Block((lower.type,))
 
         def run() -> None:
@@ -340,7 +353,9 @@ class Builder:
             self.block.add(Operation("scf.yield"))
 
         self.into(block, run)
-        properties = {"scopes": tuple(scopes)} if scopes else {}
+        properties: dict[str, Any] = {"scopes": tuple(scopes)} if scopes else {}
+        if by_two:
+            properties["by two"] = True
         self.block.add(Operation("scf.for", (lower, upper, step), properties=properties, blocks=(block,)))
 
     def carry(

@@ -56,12 +56,13 @@ class VectorType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemRefType:
-    """`memref<size x ... x element, #gpu.address_space<space>>`; made by `memref_type`, and for arrays of any
-    rank by `array_type`."""
+    """`memref<size x ... x element, #gpu.address_space<space>>`; made by `memref_type`, for arrays of any
+    rank by `array_type`, and by `view_type` for a part of an array (`is_view`: it begins anywhere)."""
 
     element_type: Scalar
     shape: tuple[int, ...]
     space: str
+    is_view: bool = False
 
     @property
     def size(self) -> int:
@@ -107,6 +108,12 @@ def memref_type(element: Scalar, size: int = DYNAMIC, space: str = "") -> MemRef
 def array_type(element: Scalar, shape: tuple[int, ...]) -> MemRefType:
     """`memref<shape x element>`."""
     return MemRefType(element, shape, "")
+
+
+@cache
+def view_type(element: Scalar) -> MemRefType:
+    """`memref<? x element, strided<[1], offset: ?>>`."""
+    return MemRefType(element, (DYNAMIC,), "", True)
 
 
 def bytes_of(kind: Scalar) -> int:

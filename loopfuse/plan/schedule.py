@@ -23,6 +23,7 @@ from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.tree.looptree import RESIDENT, HostLoop, HostNode, LoopTree
+from loopfuse.tree.rewrite.nontemporal import past_caches
 from loopfuse.tree.rewrite.turns import merge
 
 
@@ -68,6 +69,8 @@ def build_tree(
     if builder.resident:
         tree = replace(tree, resident=conjoin(*dict.fromkeys(builder.resident)))
     tree = merge(tree, names.fresh) if rules.turns else tree
+    if device == "cpu" and rules.machine.resident:
+        tree = past_caches(tree, rules.machine.resident)
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
     groups = {name: group for name, group in builder.groups.items() if name in launches}

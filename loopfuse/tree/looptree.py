@@ -446,7 +446,8 @@ class Launch:
     before others (GRID loops have no order otherwise). `is_straight`: a thread runs straight through, and
     moves vectors: nothing is left that loops of LLVM's would be unrolled for (GPU). `coalesced`: variables of
     THREAD loops, outermost first, that run as one with the loops inside them, which go over the places along the size that
-    stands last (`tree.rewrite.coalesce`, which also says what such a launch may hold)."""
+    stands last (`tree.rewrite.coalesce`, which also says what such a launch may hold). `nontemporal`: buffers whose elements
+    it may store past the caches, each with the condition on sizes under which that pays (`tree.rewrite.nontemporal`; CPU)."""
 
     name: str
     strategy: str
@@ -457,6 +458,7 @@ class Launch:
     ends_first: bool = False
     is_straight: bool = False
     coalesced: tuple[str, ...] = ()
+    nontemporal: tuple[tuple[str, Expr], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

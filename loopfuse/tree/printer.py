@@ -110,6 +110,8 @@ def _host(node: HostNode, depth: int, lines: list[str]) -> None:
     lines.append(f"{indent}launch {node.name} ({node.strategy}){loops}{special}")
     if joined:
         lines.append(f"{indent}  {', '.join(joined)} as one with {size}")
+    for name, condition in node.nontemporal:
+        lines.append(f"{indent}  {name} past the caches where {print_expr(condition)}")
     _nodes(node.body, depth + 1, lines)
 
 

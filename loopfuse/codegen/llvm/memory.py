@@ -132,7 +132,24 @@ def store(writer: Writer, operation: Operation) -> None:
     place, pointer = address_of(writer, target, index)
     align = alignment_of(writer, operation, value.type)
     scope = writer.scoped(operation.properties.get("scope"))
-    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}{scope}")
+    how = writer.nontemporal() if operation.properties.get("nontemporal") else ""
+    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}{scope}{how}")
+
+
+def view(writer: Writer, operation: Operation) -> None:
+    """A part of a buffer."""
+    source, place, _ = operation.operands
+    element = writer.kind(source.type.element_type)
+    writer.define(operation, f"getelementptr {element}, {writer.typed(source)}, i64 {writer.names[place]}")
+
+
+def aligned(writer: Writer, operation: Operation) -> None:
+    """The same part, of which LLVM knows where it may begin."""
+    source = operation.operands[0]
+    writer.declared["llvm.assume"] = "void @llvm.assume(i1)"
+    bundle = f'[ "align"({writer.typed(source)}, i64 {operation.properties["alignment"]}) ]'
+    writer.lines.append(f"  call void @llvm.assume(i1 true) {bundle}")
+    writer.names[operation.results[0]] = writer.names[source]
 
 
 _ATOMICS = {"assign": "xchg", "addi": "add", "mins": "min", "maxs": "max", "minu": "umin", "maxu": "umax"}

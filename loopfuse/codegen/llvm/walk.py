@@ -17,6 +17,7 @@ from loopfuse.codegen.llvm.device import HOST, Device
 from loopfuse.codegen.llvm.late import copy_late, end_group, wait_for_groups
 from loopfuse.codegen.llvm.memory import (
     address,
+    aligned,
     allocate,
     atomic,
     barrier,
@@ -30,6 +31,7 @@ from loopfuse.codegen.llvm.memory import (
     shuffle,
     store,
     store_to,
+    view,
 )
 from loopfuse.codegen.llvm.predicated import is_predicable, store_where
 from loopfuse.codegen.llvm.values import (
@@ -47,7 +49,7 @@ from loopfuse.codegen.llvm.values import (
     recast,
     select,
 )
-from loopfuse.codegen.llvm.writer import Writer
+from loopfuse.codegen.llvm.writer import NONTEMPORAL, Writer
 
 
 def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = False) -> str:
@@ -78,7 +80,10 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
         head.append(f'attributes #3 = {{{words} "prefer-vector-width"="512" }}')
     if writer.is_rare:
         head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
+    if writer.is_nontemporal:
+        head.append(f"{NONTEMPORAL} = distinct !{{}}")
     head += writer.scope_text()
+    head += writer.loop_text()
     head += writer.debug.text()
     return "\n".join(head) + "\n"
 
@@ -202,7 +207,8 @@ def _for(writer: Writer, operation: Operation) -> None:
     _block(writer, block)
     last = block.ops[-1]
     after = writer.put(f"add nsw {kind} {iterator}, {writer.names[step]}")
-    writer.lines.append(f"  br label %{head}")
+    how = writer.by_two() if operation.properties.get("by two") else ""
+    writer.lines.append(f"  br label %{head}{how}")
     start = writer.names[lower]
     writer.lines[place] = (
         f"  {iterator} = phi {kind} [ {start}, %{before} ], [ {after}, %{writer.label} ]"
@@ -299,6 +305,8 @@ _SPECIAL: dict[str, Callable[[Writer, Operation], None]] = {
     "nvgpu.device_async_create_group": end_group,
     "nvgpu.device_async_wait": wait_for_groups,
     "memref.store": store,
+    "memref.subview": view,
+    "memref.assume_alignment": aligned,
     "vector.store": store,
     "memref.atomic_rmw": atomic,
     "vector.broadcast": broadcast,

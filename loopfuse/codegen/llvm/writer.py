@@ -11,8 +11,10 @@ from loopfuse.codegen.llvm.debug_info import DebugInfo
 from loopfuse.codegen.llvm.device import Device
 from loopfuse.codegen.llvm.types import llvm_type
 
-SCOPES, LISTS = 1_000_001, 2_000_000
-"""Where the numbers of metadata start: of scopes (their domain's comes before), and of lists of scopes."""
+SCOPES, LISTS, LOOPS = 1_000_001, 2_000_000, 3_000_000
+"""Where the numbers of metadata start: of scopes (their domain's comes before), of lists of scopes, and of what LLVM is told of loops."""
+NONTEMPORAL = "!999998"
+"""The access group of nontemporal stores: LLVM's vectorisers keep it, and make vectors of it."""
 
 
 @dataclass(slots=True)
@@ -43,6 +45,10 @@ class Writer:
     """A function takes the widest vectors that there are."""
     is_rare: bool = False
     """A branch says that it is rarely taken."""
+    loops_by_two: int = 0
+    """Loops of which LLVM makes two vectors at a time."""
+    is_nontemporal: bool = False
+    """A store is nontemporal."""
     scopes: dict[int, int] = field(default_factory=dict[int, int])
     """The numbers of the metadata of the function's scopes, by theirs."""
     lists: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
@@ -88,6 +94,24 @@ class Writer:
         """What ends a branch whose first way is rarely taken."""
         self.is_rare = True
         return ", !prof !999999"
+
+    def nontemporal(self) -> str:
+        """What ends a store that need not stay in caches, where LLVM's vectoriser keeps it (`llvm.nontemporal`)."""
+        self.is_nontemporal = True
+        return f", !llvm.access.group {NONTEMPORAL}"
+
+    def by_two(self) -> str:
+        """What ends the branch back to a loop of which LLVM makes two vectors at a time."""
+        self.loops_by_two += 1
+        return f", !llvm.loop !{LOOPS + self.loops_by_two}"
+
+    def loop_text(self) -> list[str]:
+        """The metadata of such loops."""
+        if not self.loops_by_two:
+            return []
+        words = f'!{LOOPS} = !{{!"llvm.loop.interleave.count", i32 2}}'
+        numbers = range(LOOPS + 1, LOOPS + 1 + self.loops_by_two)
+        return [words, *(f"!{number} = distinct !{{!{number}, !{LOOPS}}}" for number in numbers)]
 
     def declare_scopes(self, numbers: Sequence[int]) -> None:
         """Scopes of accesses that do not meet, from here on, until they are declared again."""

@@ -109,6 +109,8 @@ class Emitter:
         self.done: Any = None  # what `mlir_together` knows of it
         self.early: dict[nodes.Load, Value] = {}  # elements that were asked for before they are needed
         self.fixed: frozenset[str] = frozenset()  # buffers that the launch does not write
+        self.nontemporal: Mapping[str, nodes.Expr] = {}  # buffers that it may store past the caches, and when
+        self.past: dict[str, tuple[Value, Value]] = {}  # where in which view the loop at hand stores so
         self.halves = Halves()
         self.packed: frozenset[str] = frozenset()  # buffers in words
         self.subscripts = 0

@@ -472,7 +472,9 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
         if storage.is_packed:
             store_half(builder, emitter.halves, target.array, storage.memref, place.constant, value)
             return
-        builder.store(value, storage.memref, emitter.index(place), emitter.scope_of(target))
+        past = emitter.past.get(target.array)
+        memref, index = (storage.memref, emitter.index(place)) if past is None else past
+        builder.store(value, memref, index, emitter.scope_of(target), nontemporal=past is not None)
         return
     base = place.without(vector)
     value = spread(emitter, value, emitter.lanes)

@@ -43,13 +43,12 @@ from loopfuse.codegen.build import (
 from loopfuse.codegen.ir import Block, Operation, Place, Scalar, Type, Value, module_of
 from loopfuse.codegen.math.copies import call_long_functions
 from loopfuse.codegen.math.functions import make_math_function, math_function_name
-from loopfuse.codegen.mlir.apart import Scopes, scopes_in
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import emit_value
 from loopfuse.codegen.mlir.gpu import is_exchange, start_exchanges
 from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
-from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable, read_before
+from loopfuse.codegen.mlir.nodes import divides, emit_body, emit_counted, note_variable
 from loopfuse.codegen.mlir.packed import packed_buffers
 from loopfuse.codegen.mlir.scans import draw_number
 from loopfuse.codegen.mlir.together import Done, divided_exponentials
@@ -168,6 +167,7 @@ class _Entry:
             registers = frozenset(each.name for each in self.tree.buffers if isinstance(each.home, Register))
             emitter.done.dividends = divided_exponentials(self.launch.body, registers)
         emitter.places, emitter.held = self.places, self.held
+        emitter.nontemporal = dict(self.launch.nontemporal)
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function
         emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
@@ -358,17 +358,11 @@ class _Entry:
                 if emitter.facts.bounds[loops[0].var] == UNBOUNDED:
                     kind = I64
 
-            scopes = scopes_in(emitter, body, loops[0].var) if loops else Scopes(emitter.facts)
-
-            def single(iterator: Value) -> None:
-                with emitter.scope():
-                    if loops:
-                        self.variable(emitter, loops[0], iterator)
-                    emit_body(emitter, body, scopes)
-
             start, stop = emitter.fit(begin, kind), emitter.fit(end, kind)
-            with read_before(emitter, scopes, start, stop):
-                builder.loop(start, stop, builder.constant(1, kind), single, scopes.declared)
+            if not loops:
+                builder.loop(start, stop, builder.constant(1, kind), lambda _: emit_body(emitter, body))
+                return
+            emit_counted(emitter, loops[0], body, (start, stop), lambda number: self.variable(emitter, loops[0], number))
             return
         inner = loops[-1]
         extent = emitter.fit(self.extent(emitter, inner), I64)
@@ -387,16 +381,8 @@ class _Entry:
                 wide = emitter.facts.bounds[inner.var] == UNBOUNDED
                 kind = I64 if wide else emitter.index_type
 
-                scopes = scopes_in(emitter, body, inner.var)
-
-                def column(iterator: Value) -> None:
-                    with emitter.scope():
-                        self.variable(emitter, inner, iterator)
-                        emit_body(emitter, body, scopes)
-
                 start, stop = emitter.fit(low, kind), emitter.fit(high, kind)
-                with read_before(emitter, scopes, start, stop):
-                    builder.loop(start, stop, builder.constant(1, kind), column, scopes.declared)
+                emit_counted(emitter, inner, body, (start, stop), lambda number: self.variable(emitter, inner, number))
 
         # An empty range of iterations divides to an empty range of rows, or to one whose row is.
         builder.loop(first, last, one, row)

@@ -45,6 +45,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.nontemporal import along_lines, emit_past_caches
 from loopfuse.codegen.mlir.scalar import value_type
 from loopfuse.codegen.mlir.scans import emit_grid_scan, emit_scan
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
@@ -423,22 +424,57 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
     kind, safe = emitter.width(lower, upper)
     builder = emitter.builder
     note_variable(emitter, loop)
-    scopes = scopes_in(emitter, loop.body, loop.var) if inside is None and not emitter.gpu else Scopes(emitter.facts)
-
-    def body(iterator: object) -> None:
-        emitter.variables[loop.var] = iterator  # pyright: ignore
-        emitter.turns += 1
-        with emitter.scope():
-            if inside is None:
-                emit_body(emitter, loop.body, scopes)
-            else:
-                inside()
-        emitter.turns -= 1
-
     start, end = emitter.form(lower, kind, safe), emitter.form(upper, kind, safe)
-    with read_before(emitter, scopes, start, end):
-        builder.loop(start, end, builder.constant(loop.step, kind), body, scopes.declared)
+
+    def enter(iterator: Value) -> None:
+        emitter.variables[loop.var] = iterator
+
+    if inside is None and not emitter.gpu:
+        emit_counted(emitter, loop, loop.body, (start, end), enter, loop.step)
+    else:
+
+        def body(iterator: Value) -> None:
+            enter(iterator)
+            emitter.turns += 1
+            with emitter.scope():
+                if inside is None:
+                    emit_body(emitter, loop.body)
+                else:
+                    inside()
+            emitter.turns -= 1
+
+        builder.loop(start, end, builder.constant(loop.step, kind), body)
     del emitter.variables[loop.var]
+
+
+def emit_counted(
+    emitter: Emitter,
+    loop: Loop,
+    body: tuple[TreeNode, ...],
+    bounds: tuple[Value, Value],
+    enter: Callable[[Value], None],
+    step: int = 1,
+) -> None:
+    """A loop of a CPU around `body`, from the first of `bounds` to before the second by steps; `enter` sets its variable.
+    If it is an innermost one, LLVM is told what never meets in it, and what it stores may go past the caches."""
+    builder, scopes = emitter.builder, scopes_in(emitter, body, loop.var)
+
+    def run(start: Value, end: Value, number: Callable[[Value], Value], is_past: bool) -> None:
+        inside = scopes_in(emitter, body, loop.var) if is_past else scopes
+
+        def iteration(iterator: Value) -> None:
+            with emitter.scope():
+                enter(number(iterator))
+                emit_body(emitter, body, inside)
+
+        builder.loop(start, end, builder.constant(step, start.type), iteration, inside.declared, is_past)
+
+    with read_before(emitter, scopes, *bounds):
+        targets = along_lines(emitter, loop, body)
+        if targets:
+            emit_past_caches(emitter, targets, bounds, enter, run)
+        else:
+            run(*bounds, lambda iterator: iterator, False)
 
 
 @contextmanager

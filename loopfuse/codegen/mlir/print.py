@@ -49,6 +49,7 @@ def print_type(kind: Type) -> str:
         case MemRefType():
             sizes = "".join("?x" if size == DYNAMIC else f"{size}x" for size in kind.shape)
             where = f", #gpu.address_space<{kind.space}>" if kind.space else ""
+            where = ", strided<[1], offset: ?>" if kind.is_view else where
             return f"memref<{sizes}{print_type(kind.element_type)}{where}>"
         case PointerType():
             return f"!llvm.ptr<{kind.space}>"
@@ -268,7 +269,20 @@ class _Printer:
         if operation.name == "vector.store":
             text += self.alignment(operation)
             typed += f", {print_type(value.type)}"
+        elif operation.properties.get("nontemporal"):
+            text += " {nontemporal = true}"
         self.line(f"{text} : {typed}")
+
+    def view(self, operation: Operation) -> None:
+        source, place, count = operation.operands
+        result = operation.results[0]
+        text = f"{operation.name} {self.name(source)}[{self.name(place)}] [{self.name(count)}] [1]"
+        self.line(f"{self.define(result)} = {text} : {print_type(source.type)} to {print_type(result.type)}")
+
+    def aligned(self, operation: Operation) -> None:
+        source, result = operation.operands[0], operation.results[0]
+        text = f"{operation.name} {self.name(source)}, {operation.properties['alignment']}"
+        self.line(f"{self.define(result)} = {text} : {print_type(source.type)}")
 
     def alignment(self, operation: Operation) -> str:
         alignment = operation.properties.get("alignment")
@@ -531,6 +545,8 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "nvgpu.device_async_wait": _Printer.wait,
     "memref.store": _Printer.store,
     "vector.store": _Printer.store,
+    "memref.subview": _Printer.view,
+    "memref.assume_alignment": _Printer.aligned,
     "memref.global": _Printer.global_,
     "memref.get_global": _Printer.get_global,
     "memref.atomic_rmw": _Printer.atomic,

@@ -13,6 +13,7 @@ from loopfuse.codegen.llvm.lanes import (
     has_guarded_quotient,
     hold_masked_loads,
 )
+from loopfuse.codegen.llvm.nontemporal import store_past_caches
 from loopfuse.codegen.llvm.passes import initialize, optimize, parse, target_machine
 
 _NEEDED = {
@@ -70,6 +71,8 @@ def optimize_llvm(llvm: str, target: Target) -> binding.ModuleRef:
         module = parse(llvm)
         optimize(module, host_machine(target), vectorize=False)
         held = str(module)
+    if binding.get_default_triple().startswith("x86_64"):
+        held = store_past_caches(held)
     return parse(hold_invariants(held))
 
 

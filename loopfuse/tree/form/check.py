@@ -62,6 +62,7 @@ from loopfuse.tree.looptree import (
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.coalesce import coalesce_fault
 from loopfuse.tree.rewrite.collapse import collapse_fault
+from loopfuse.tree.rewrite.nontemporal import nontemporal_fault
 from loopfuse.tree.walk import (
     atomic_update,
     may_be_predicated,
@@ -132,7 +133,8 @@ def check_tree(tree: LoopTree) -> None:
         for name, turns in _turning(tree.body, frozenset()):
             if name in turning - turns:
                 raise place.fail(name, "it has its turns in a host loop that is not around this")
-    for fault in (late_fault(tree), collapse_fault(tree), coalesce_fault(tree), maps_fault(tree), chains_fault(tree)):
+    faults = (late_fault, collapse_fault, coalesce_fault, maps_fault, chains_fault, nontemporal_fault)
+    for fault in (find(tree) for find in faults):
         if fault:
             raise place.fail(tree.kernel, fault)
 

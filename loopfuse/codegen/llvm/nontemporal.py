@@ -1,0 +1,50 @@
+"""Stores that go past the caches (x86).
+
+LLVM's vectoriser makes no vectors of nontemporal stores whose alignment it does not know yet; and single elements gain
+nothing. So they carry a mark through all optimisations, an access group, and those that have become vectors which begin at
+multiples of their size are nontemporal in the end:
+
+before:  store <8 x float> %v, ptr %p, align 32, !llvm.access.group !5
+after:   store <8 x float> %v, ptr %p, align 32, !llvm.access.group !5, !nontemporal !1999999
+         ...
+         call void @llvm.x86.sse.sfence()
+         ret void
+
+Where the loop begins at such a place (`codegen.mlir.nontemporal`), LLVM finds the alignment itself. What is stored so comes
+to memory in no order, so that a function ends by a fence: whoever is told that it has ended finds all of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARKED = re.compile(r"^  store <(\d+) x (\w+)> .*, align (\d+),.* !llvm\.access\.group ![^\n]*$")
+_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
+_REGISTER = (16, 32, 64)
+"""Bytes of a vector that one instruction stores past the caches."""
+_FENCE = "llvm.x86.sse.sfence"
+_LAST = "!1999999"
+
+
+def store_past_caches(optimised: str) -> str:
+    """The module with its marked vectors stored past the caches."""
+    if "!llvm.access.group" not in optimised:
+        return optimised
+    out: list[str] = []
+    changed = inside = False
+    for line in optimised.split("\n"):
+        if line.startswith("define "):
+            inside = False
+        elif (found := _MARKED.match(line)) and _fits(found):
+            line, inside, changed = f"{line}, !nontemporal {_LAST}", True, True
+        elif inside and line.startswith("  ret "):
+            out.append(f"  call void @{_FENCE}()")
+        out.append(line)
+    if not changed:
+        return optimised
+    return "\n".join((*out, f"declare void @{_FENCE}()", f"{_LAST} = !{{i32 1}}", ""))
+
+
+def _fits(found: re.Match[str]) -> bool:
+    size = int(found[1]) * _BYTES.get(found[2], 0)
+    return size in _REGISTER and int(found[3]) >= size

@@ -1,7 +1,7 @@
 """Is fused code anywhere slower than unfused code, on the CPU?
 
     python benchmarks/fused_slower.py [--random 200] [--seed 0] [--elements 16e6] [--seconds 0.3]
-                                      [--only TEXT] [--worst 10] [--json FILE]
+                                      [--only TEXT] [--part 0/8] [--worst 10] [--json FILE]
 
 Every example, every test case, the benchmarks' kernels and random programs, each at sizes that make its
 arrays about so large, beyond caches (smaller where a call would take long), time loops of 24 iterations and
@@ -10,6 +10,7 @@ same arrays, outputs given. Programs whose code is the same both ways are counte
 printed, then measured again for five times as long, with the copies exchanged: where arrays lie in memory makes
 up to a fifth. A program counts as slower where both its median and its quickest calls are, on either copy: what a
 busy machine does to one of them does not count. Exits with 1 where something is more than 5 % slower both times.
+`--part k/n`: every n-th program from the k-th on, for several processes on processors of their own.
 """
 
 from __future__ import annotations
@@ -201,13 +202,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--worst", type=int, default=10)
     parser.add_argument("--only", default="")
+    parser.add_argument("--part", default="0/1")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     timed: dict[str, tuple[Timed, Program]] = {}
     same = refused = 0
-    for program in programs(given.random, given.seed):
-        if given.only not in program.name:
+    part, parts = map(int, given.part.split("/"))
+    for number, program in enumerate(programs(given.random, given.seed)):
+        if number % parts != part or given.only not in program.name:
             continue
         try:
             if is_same(program):

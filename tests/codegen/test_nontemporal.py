@@ -36,7 +36,7 @@ def _past_any_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Rows of a line or more go past the caches, however small the array."""
     monkeypatch.setenv("LOOPFUSE_CACHE", "0")
     monkeypatch.setitem(base_machine._PLANNED, "cpu", replace(base_machine.CPU, resident=1 << 20))  # pyright: ignore[reportPrivateUsage]
-    with changed({(rewrite, "TIMES"): 0, (nontemporal, "TURN"): 64, (nontemporal, "SHORTEST"): 64}):
+    with changed({(rewrite, "PARTS"): 1 << 40, (nontemporal, "TURN"): 64, (nontemporal, "SHORTEST"): 64}):
         yield
 
 
@@ -163,10 +163,24 @@ def test_what_goes_past_the_caches() -> None:
     assert all(isinstance(test, Compare) and test.op == "gt" for _, test in launch.nontemporal)
     in_place = planned("kernel k(inout y: f32[N]):\n    for i in 0..N:\n        y[i] = y[i] + 1.0\n")
     assert not in_place.tree.launches[0].nontemporal
-    with patch.object(rewrite, "TIMES", 1):
-        for rows, wanted in ((1 << 10, ()), (1 << 13, (("y", TRUE),))):
-            known = planned(f"kernel k(x: f32[{rows}, 256], out y: f32[{rows}, 256]):\n    for i in 0..{rows}, j in 0..256:\n        y[i, j] = x[i, j]\n")
+    with patch.object(rewrite, "PARTS", 2):  # of 1 MB
+        for rows, wanted in ((1 << 9, ()), (1 << 10, (("y", TRUE),))):
+            shape = f"f32[{rows}, 256]"
+            known = planned(f"kernel k(x: {shape}, out y: {shape}):\n    for i in 0..{rows}, j in 0..256:\n        y[i, j] = x[i, j]\n")
             assert known.tree.launches[0].nontemporal == wanted
+
+
+@pytest.mark.parametrize("ahead, views", ((0, 2), (3, 2), (-3, 1)))
+def test_one_array_where_loads_lag(ahead: int, views: int) -> None:
+    """What is loaded behind what is stored waits for it, of more than one array."""
+    text = TWO.replace("x[i, j] + 1.0", f"x[i, j + {ahead}] + 1.0").replace("0..M", "3..M - 3").replace("+ -", "- ")
+    mlir = kernel_of(text).compile("cpu", emit={"mlir"}).mlir
+    assert mlir is not None and mlir.count("memref.assume_alignment") == views
+    x = np.random.default_rng(0).normal(size=(5, 1000)).astype(np.float32)
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    kernel_of(text)(x=x, y=y, z=z)
+    assert np.array_equal(y[:, 3:-3], 2 * x[:, 3:-3])
+    assert np.array_equal(z[:, 3:-3], x[:, 3 + ahead : 997 + ahead] + np.float32(1))
 
 
 def test_borders_have_one_loop() -> None:

@@ -52,7 +52,7 @@ def _shapes(*shapes: tuple[int, int, int, int]) -> Any:
 _TINY: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 16, (combine, "ROWS"): 4, (combine, "COLUMNS"): 4, (combine, "THREADS"): 8,
     (combine, "CHUNK"): 6, (combine, "LANES"): 4,
-    (past_caches, "TIMES"): 0, (nontemporal, "LINE"): 16, (nontemporal, "TURN"): 16, (nontemporal, "SHORTEST"): 32,
+    (past_caches, "PARTS"): 1 << 40, (nontemporal, "LINE"): 16, (nontemporal, "TURN"): 16, (nontemporal, "SHORTEST"): 32,
     (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (threads, "CHUNK"): 4,
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2), (pointwise, "SHORT_TILE"): (2, 4),
     (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 96,
@@ -68,7 +68,7 @@ _TINY: dict[tuple[Any, str], Any] = {
 _SMALL: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 64, (combine, "ROWS"): 16, (combine, "COLUMNS"): 4, (combine, "THREADS"): 64,
     (combine, "CHUNK"): 32, (combine, "LANES"): 16,
-    (past_caches, "TIMES"): 0, (nontemporal, "TURN"): 64, (nontemporal, "SHORTEST"): 64,
+    (past_caches, "PARTS"): 1 << 40, (nontemporal, "TURN"): 64, (nontemporal, "SHORTEST"): 64,
     (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (threads, "CHUNK"): 16,
     (pointwise, "BLOCK"): 32, (pointwise, "TILE"): (8, 4),
     (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 128,

@@ -97,6 +97,10 @@ class Planner:
     """How many values the groups made so far compute anew."""
     reordered: set[str] = field(default_factory=set[str])
     """The statements of nests in another order than the program's."""
+    narrowed: bool = False
+    """Loops joined over fewer of their loops than they have."""
+    is_wide: bool = False
+    """They are not to."""
 
     def __post_init__(self) -> None:
         self.statements = self.program.by_id
@@ -130,7 +134,6 @@ class Planner:
 
     def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
         """The plan of statements and loops that run one after the other."""
-        out: list[PlanItem] = []
         mark = len(self.decisions)
         entries = [entry for cell in cells(items) for entry in self.entries(cell, scope)]
         ranked = [
@@ -138,12 +141,7 @@ class Planner:
             for rank, entry in enumerate(entries)
         ]
         joined, apart = self.join_bordered(ranked, scope)
-        for entry in joined:
-            if isinstance(entry, Unit):
-                self.place(entry, out, scope)
-            else:
-                out.append(entry)
-        self.merge(out, scope)
+        out = self.grouped(joined, scope)
         self.decisions.explain_apart(apart)
         self.decisions.forget_apart(out, mark)
         return self.in_one_pass(self.drop_recomputed(out, scope), mark)
@@ -380,6 +378,41 @@ class Planner:
             self.accept(first, second, streamed)
         return streamed
 
+    def grouped(self, entries: Sequence[Unit | PlanItem], scope: Scope) -> list[PlanItem]:
+        """The entries in groups. Where loops joined over fewer of their loops than they have (`for c: s[c] = ..` and
+        `for n, c, w: y[n, c, w] = s[c] * x[n, c, w]` over c), what comes behind meets them over those alone: then it is tried without
+        that too, and what takes less time is kept."""
+        mark, anew = len(self.decisions), self.anew
+        self.narrowed = False
+        out = self.placed(entries, scope)
+        if not self.narrowed or self.fuel is not None or self.cost.device != "cpu":
+            return out
+        decisions, anew_of_out = self.decisions[mark:], self.anew
+        del self.decisions[mark:]
+        self.anew, self.is_wide = anew, True
+        wide = self.placed(entries, scope)
+        self.is_wide = False
+        if self.seconds(wide) < self.seconds(out):
+            return wide
+        self.decisions[mark:] = decisions
+        self.anew = anew_of_out
+        return out
+
+    def placed(self, entries: Sequence[Unit | PlanItem], scope: Scope) -> list[PlanItem]:
+        """The entries in groups, one after the other."""
+        out: list[PlanItem] = []
+        for entry in entries:
+            if isinstance(entry, Unit):
+                self.place(entry, out, scope)
+            else:
+                out.append(entry)
+        self.merge(out, scope)
+        return out
+
+    def seconds(self, items: Sequence[PlanItem]) -> float:
+        """What the groups among them take."""
+        return sum(self.cost.group(item).seconds for item in items if isinstance(item, Group))
+
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
         """`unit` into the last group of `out` that takes it as it stands, else as a group of its
         own. What recomputation could still bring together waits for `merge`."""
@@ -440,6 +473,13 @@ class Planner:
             return None
         if not wanted and self.cost.team(formed) > 1 and self.is_cheaper_anew(units, unit, scope, together):
             return None
+        reduces = any(statement.reduction for each in units for statement in each.statements)  # (rows keep what they make in caches)
+        if not reduces and 0 < len(formed.dims) < max(len(group.dims), len(single_group(unit, scope).dims)):
+            self.narrowed = True
+            if self.is_wide and not wanted:
+                reason = "as one kernel they keep their other loops apart, which are one with those of later loops"
+                self.decisions.decide(partner, unit, False, reason, SLOWER)
+                return None
         self.accept(partner, unit, formed)
         return formed
 

@@ -21,6 +21,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integ
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import has_checks, iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, merge_guards, tidy_load
+from loopfuse.plan.mapping.interior import split_inner
 from loopfuse.plan.mapping.space import (
     Extent,
     Site,
@@ -386,7 +387,8 @@ def _cpu(
             pieces = consecutive_parts(nodes, lanes.var, lambda node: _adds_to(node, floats))
         for piece in (tuple(part[k] for k in each) for each in pieces):
             if not any(_adds_to(lanes.body[k], floats) for k in piece):
-                body.append(plain(piece, low))  # LLVM makes vectors of these itself, as many as a machine has room for
+                # LLVM makes vectors of these itself, as many as a machine has room for.
+                body += split_inner((plain(piece, low),), names.fresh)
                 continue
             body.append(turns(piece))
             if len(pieces) > 1:

@@ -17,6 +17,7 @@ to memory in no order, so that a function ends by a fence: whoever is told that 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _MARKED = re.compile(r"^  store <(\d+) x (\w+)> .*, align (\d+),.* !llvm\.access\.group ![^\n]*$")
 _BYTES = {"double": 8, "float": 4, "half": 2, "bfloat": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
@@ -31,18 +32,28 @@ def store_past_caches(optimised: str) -> str:
     if "!llvm.access.group" not in optimised:
         return optimised
     out: list[str] = []
-    changed = inside = False
+    start, changed, has_changed = 0, False, False
     for line in optimised.split("\n"):
         if line.startswith("define "):
-            inside = False
+            start, changed = len(out), False
         elif (found := _MARKED.match(line)) and _fits(found):
-            line, inside, changed = f"{line}, !nontemporal {_LAST}", True, True
-        elif inside and line.startswith("  ret "):
-            out.append(f"  call void @{_FENCE}()")
+            line, changed, has_changed = f"{line}, !nontemporal {_LAST}", True, True
         out.append(line)
-    if not changed:
+        if line == "}" and changed:
+            out[start:] = _fenced(out[start:])
+    if not has_changed:
         return optimised
     return "\n".join((*out, f"declare void @{_FENCE}()", f"{_LAST} = !{{i32 1}}", ""))
+
+
+def _fenced(function: Sequence[str]) -> list[str]:
+    """The lines of a function, with a fence wherever it ends."""
+    out: list[str] = []
+    for line in function:
+        if line.startswith("  ret "):
+            out.append(f"  call void @{_FENCE}()")
+        out.append(line)
+    return out
 
 
 def _fits(found: re.Match[str]) -> bool:

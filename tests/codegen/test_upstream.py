@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm_host
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -38,6 +39,7 @@ from fuzz.machines import without_proofs  # noqa: E402
 
 from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.diagnostics import LoopfuseError, Source  # noqa: E402
+from loopfuse.base.dtypes import DType  # noqa: E402
 from loopfuse.base.options import CPU, Options, Target, Tuning  # noqa: E402
 from loopfuse.codegen.lower.lower import emit_llvm  # noqa: E402
 from loopfuse.codegen.mlir.print import print_module  # noqa: E402
@@ -178,6 +180,9 @@ def run_lowered(
     return engines.arrays_of(kernel, held)
 
 
+HAS_BF16 = bool(llvm_host.get_host_cpu_features().get("avx512bf16"))
+"""Whether a bf16 can be an argument by value as upstream's functions have it."""
+
 FUELS = pytest.mark.parametrize(
     "fuels", [(None,), pytest.param((None, 0), marks=pytest.mark.slow)], ids=["fused", "unfused"]
 )
@@ -192,6 +197,8 @@ def test_every_case_has_our_bits(
     code = lowered([module.text for module in modules(fuels, 0)])
     for module in modules(fuels, 0):
         case, kernel = module.case, module.kernel
+        if any(scalar.dtype is DType.BF16 for scalar in kernel.scalars) and not HAS_BF16:
+            continue  # LLVM's own convention for such an argument is another one there
         for sizes in (case.sizes or ({},))[: 1 if len(fuels) == 1 else None]:
             arguments = make_arguments(kernel, sizes, case.scalars, case.data)
             arguments = references.prepare(kernel.name, arguments)

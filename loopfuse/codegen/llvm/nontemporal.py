@@ -19,10 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from loopfuse.codegen.llvm.types import bits_of
+
 _MARKED = re.compile(r"^  store <(\d+) x (\w+)> .*, align (\d+),.* !llvm\.access\.group ![^\n]*$")
-_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
-_REGISTER = (16, 32, 64)
-"""Bytes of a vector that one instruction stores past the caches."""
+_REGISTER = (128, 256, 512)
+"""Bits of a vector that one instruction stores past the caches."""
 _FENCE = "llvm.x86.sse.sfence"
 _LAST = "!1999999"
 
@@ -57,5 +58,5 @@ def _fenced(function: Sequence[str]) -> list[str]:
 
 
 def _fits(found: re.Match[str]) -> bool:
-    size = int(found[1]) * _BYTES.get(found[2], 0)
-    return size in _REGISTER and int(found[3]) >= size
+    bits = int(found[1]) * bits_of(found[2])
+    return bits in _REGISTER and 8 * int(found[3]) >= bits

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LINE
 from loopfuse.codegen.abi import walk_nodes
 from loopfuse.codegen.build import I64, INDEX
 from loopfuse.codegen.ir import Value
@@ -28,8 +29,6 @@ from loopfuse.lang.index import is_checked
 from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.tree.looptree import WRITTEN_OUT, Compute, Copy, Fold, Loop, Register, TreeNode
 
-LINE = 64
-"""Bytes of a line of memory."""
 SHORTEST = 1024
 """Bytes of a row that is stored so, at least: of shorter ones the ends are too much."""
 TURN = 256

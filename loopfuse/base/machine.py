@@ -188,7 +188,8 @@ take their share."""
 
 def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), processors: int | None = None) -> int:
     """What this process can hope for of the last cache that processors share, as Linux tells: all of it where it may run on
-    all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (What of it decides where
+    all of those (`processors`: on so many, whatever number of threads is set: what is compiled serves any), else between that and
+    an equal share, since others idle at times. (What of it decides where
     blocks of time steps pay: `plan.strategies.sliding.time_blocks.most_resident`; on a Xeon of 300 MB they do between 8 and 50 MB.)"""
     shared, size = 1, 0
     for entry in sorted(folder.glob("index*")):
@@ -203,9 +204,7 @@ def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), pr
     if not size:
         return _LAST_CACHE
     if processors is None:
-        setting = os.environ.get("LOOPFUSE_NUM_THREADS", "")
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        processors = min(processors, int(setting)) if setting.isdecimal() and int(setting) else processors
     shared = max(shared, size // _OF_ONE)
     share = size * min(processors, shared) // shared
     return isqrt(size * share)

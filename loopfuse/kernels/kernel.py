@@ -647,9 +647,11 @@ class Kernel:
 
 
 def _host_cpu() -> str:
+    """What code for this machine's CPU depends on beside the kernel: its words, and what stays in its caches."""
+    from loopfuse.base.machine import machine_of
     from loopfuse.runtime.devices.cpu import host_cpu
 
-    return host_cpu()
+    return f"{host_cpu()} {machine_of('cpu').resident}"
 
 
 def _tuning_key(target: Target, matched: Match, constants: Mapping[str, int]) -> object:

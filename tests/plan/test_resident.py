@@ -18,6 +18,7 @@ from fuzz.machines import no_array_stays
 
 import loopfuse
 from loopfuse import pipeline
+from loopfuse.base import machine
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import resident_bytes
@@ -132,6 +133,24 @@ def test_a_virtual_machine_has_its_share_of_a_cache_that_others_use(tmp_path: Pa
     describe_cache(tmp_path, 3, "307200K", "3")
     assert resident_bytes(tmp_path, 2) == isqrt(300 * 24 << 40)
     assert resident_bytes(tmp_path, 1) == isqrt(300 * 12 << 40)
+
+
+def test_the_number_of_threads_says_nothing_of_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled serves any number of them."""
+    describe_cache(tmp_path, 3, "65536K", "ffff")
+    of_all = resident_bytes(tmp_path)
+    monkeypatch.setenv("LOOPFUSE_NUM_THREADS", "1")
+    assert resident_bytes(tmp_path) == of_all
+
+
+def test_what_was_compiled_for_other_caches_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps = loopfuse.loads(SWEEPS)
+
+    def key(resident: int) -> str:
+        monkeypatch.setitem(machine._PLANNED, "cpu", replace(machine.CPU, resident=resident))  # pyright: ignore[reportPrivateUsage]
+        return sweeps._artifact_key(Options(target=CPU), frozenset({"object"}), None)  # pyright: ignore[reportPrivateUsage]
+
+    assert key(1 << 20) == key(1 << 20) != key(2 << 20)
 
 
 def test_a_gpu_asks_nothing() -> None:

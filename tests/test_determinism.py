@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse.base.options import Target
+from loopfuse.codegen.targets.ptx import emit_ptx
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = tuple(sorted(each.stem for each in (ROOT / "examples").glob("*.lf")))
@@ -83,6 +85,27 @@ def test_any_hash_seed_and_order_gives_the_same_files(names: tuple[str, ...]) ->
     first = digests(names, "0")
     again = digests(tuple(reversed(names)), "random", LOOPFUSE_NUM_THREADS="1")
     assert not differing(first, again)
+
+
+CALLS = """
+target triple = "nvptx64-nvidia-cuda"
+define internal float @dear(float %x) noinline {
+  %y = fmul float %x, %x
+  ret float %y
+}
+define ptx_kernel void @k(ptr addrspace(1) %p) {
+  %a = load float, ptr addrspace(1) %p
+  %b = call float @dear(float %a)
+  store float %b, ptr addrspace(1) %p
+  ret void
+}
+"""
+
+
+def test_calls_are_counted_anew_in_each_module() -> None:
+    """NVPTX numbers them in comments."""
+    first = emit_ptx(CALLS, Target("sm_90"))
+    assert "callseq 0" in first and emit_ptx(CALLS, Target("sm_90")) == first
 
 
 SUMS = """

@@ -22,9 +22,9 @@ def initialize() -> None:
     binding.initialize_native_asmparser()
 
 
-@cache
 def target_machine(triple: str, cpu: str, features: str) -> binding.TargetMachine:
-    """A target machine at O3; position-independent code."""
+    """A target machine at O3; position-independent code. A new one for each module: it counts the calls that it
+    emitted, and NVPTX prints the count."""
     initialize()
     target = binding.Target.from_triple(triple)
     return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic")

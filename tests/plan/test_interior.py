@@ -14,10 +14,12 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options
+from loopfuse.lang.index import conjoin
 from loopfuse.lang.interp import interpret
-from loopfuse.lang.nodes import Binary, Compare, Iter, Load
+from loopfuse.lang.nodes import Binary, Compare, Iter, Load, compare, integer
 from loopfuse.lang.walk import iterators, walk_expr
-from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.plan.mapping.interior import guards_outside
+from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.walk import walk_nodes
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -174,6 +176,44 @@ def test_guards_of_rows_are_asked_once_a_row() -> None:
     assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
 
 
+OF_SOME_ROWS = """
+    kernel k(a: f32[N, M], out b: f32[N, M], out c: f32[N, M]):
+        for y in 0..N, x in 0..M:
+            b[y, x] = 2 * a[y, x]
+        for y in 1..N-1:
+            temp t: f32[M]
+            for x in 0..M:
+                t[x] = max(p in 0..3: a[y, x] + p)
+            for x in 1..M:
+                c[y, x] = t[x] + b[y, x-1]
+    """
+
+
+def test_what_is_of_some_rows_is_asked_once_for_all_their_loops() -> None:
+    (launch,) = planned(OF_SOME_ROWS).tree.launches
+    (rows,) = launch.body
+    assert isinstance(rows, Loop)
+    all_rows, some = rows.body
+    assert isinstance(all_rows, Loop) and isinstance(some, Guard) and iterators(some.condition) == {rows.var}
+    assert all(isinstance(loop, Loop) for loop in some.then) and len(some.then) == 2
+    assert not any(isinstance(node, Guard) for node in walk_nodes(some.then))
+
+
+def test_what_is_asked_of_a_loops_own_place_stays_in_it() -> None:
+    x, y = Iter("x"), Iter("y")
+    load = Load("a", (y, x), DType.F32)
+    one, other = compare("ge", y, integer(1)), compare("ge", x, y)
+    both = Guard(conjoin(one, other), (Compute("A", (y, x), load, load),)), Guard(one, (Compute("B", (y, x), load, load),))
+    (asked,) = guards_outside([Loop("x", integer(0), integer(9), 1, Mapping.SERIAL, both)])
+    assert isinstance(asked, Guard) and asked.condition == one
+    (loop,) = asked.then
+    assert isinstance(loop, Loop)
+    assert loop.body == (Guard(other, both[0].then), *both[1].then)
+    mixed = (*both, Compute("C", (y, x), load, load))
+    whole = Loop("x", integer(0), integer(9), 1, Mapping.SERIAL, mixed)
+    assert guards_outside([whole]) == (whole,)
+
+
 def test_what_asks_for_a_step_has_two_ways() -> None:
     """`t < i` has no usual answer, so it is no edge of the rows: their usual way is there once for each
     answer, and neither asks again."""
@@ -192,7 +232,7 @@ def test_what_asks_for_a_step_has_two_ways() -> None:
         assert inside and all("t" not in iterators(node.value) for node in inside)
 
 
-@pytest.mark.parametrize("text", [INSIDE_A_THREAD, GUARDED_ROWS])
+@pytest.mark.parametrize("text", [INSIDE_A_THREAD, GUARDED_ROWS, OF_SOME_ROWS])
 @pytest.mark.parametrize("size", [3, 5, 8, 30])
 def test_ways_for_rows_change_no_bit(text: str, size: int) -> None:
     random = np.random.default_rng(size)

@@ -37,6 +37,7 @@ from loopfuse.lang.walk import (
     walk_expr,
     with_children,
 )
+from loopfuse.plan.mapping.body import merge_guards
 from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.rewrite.independent import consecutive_parts
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
@@ -120,6 +121,44 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     general = _with_first_guard_outside(_copy(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
     usual = with_ways(replace(loop, body=_flat(simple)), fresh)
     return Guard(conjoin(*conditions), (usual,), (general,))
+
+
+def guards_outside(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+    """The nodes, of which serial loops ask in front for what all in them asks for in each iteration.
+
+    before:  for x: { if y >= 1 and x >= 2: A;  if y >= 1: B }
+    after:   if y >= 1: for x: { if x >= 2: A;  B }
+    """
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Loop(mapping=Mapping.SERIAL):
+                inner = replace(node, body=guards_outside(node.body))
+                common = [part for part in _asked(inner.body) if node.var not in _names(part) and not loads(part)]
+                out.append(Guard(conjoin(*common), (replace(inner, body=_without(inner.body, common)),)) if common else inner)
+            case Guard():
+                out.append(replace(node, then=guards_outside(node.then), otherwise=guards_outside(node.otherwise)))
+            case _:
+                out.append(node)
+    return tuple(merge_guards(out))
+
+
+def _asked(nodes: Sequence[TreeNode]) -> list[Expr]:
+    """What is asked for before anything of the nodes happens, in the order of the first."""
+    if not all(isinstance(node, Guard) and not node.otherwise for node in nodes):
+        return []
+    asked = [conjuncts(node.condition) for node in nodes if isinstance(node, Guard)]
+    return [part for part in asked[0] if all(part in parts for parts in asked)] if asked else []
+
+
+def _without(nodes: Sequence[TreeNode], known: Sequence[Expr]) -> tuple[TreeNode, ...]:
+    """The nodes, all of them guards, where some of what they ask for is known."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        assert isinstance(node, Guard)
+        left = [part for part in conjuncts(node.condition) if part not in known]
+        out += (replace(node, condition=conjoin(*left)),) if left else node.then
+    return tuple(merge_guards(out))
 
 
 def _with_first_guard_outside(loop: Loop, conditions: set[Expr], fresh: Callable[[str], str]) -> TreeNode:

@@ -11,6 +11,7 @@ from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.interior import (
     divisions_apart,
+    guards_outside,
     split_inner,
     split_interior,
     without_guards,
@@ -132,7 +133,7 @@ def _cpu_loops(
         count = chunk_of(tried) if len(dims) == 1 else 0
     if 0 < count < FEWEST:
         body = thread_body(group, site, extents, {last: value_at(extent, Iter(var))})
-        body = _in_lanes(body, group, site)
+        body = _in_lanes(guards_outside(body), group, site)
         body = split_inner(body, names.fresh)
         return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
     if count:
@@ -146,7 +147,7 @@ def _cpu_loops(
     if shape is not None:
         nodes = _in_lanes(tuple(plan_strips(shape, var, (lower, upper), count, names, before)), group, site)
     else:
-        body = _in_lanes(body, group, site)
+        body = _in_lanes(guards_outside(body), group, site)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
         nodes = tuple(

@@ -1,4 +1,4 @@
-"""Times loopfuse on a CPU beside numba, NumPy, PyTorch and JAX.
+"""Times loopfuse on a CPU beside numba, NumPy, PyTorch, JAX, Halide, pythran and DaCe.
 
     python benchmarks/cpu.py [--json FILE] [--only CASE,CLASS,...] [--threads 2,12] [--peers none|all|NAME,...]
                              [--runs N] [--seconds S] [--budget SECONDS] [--limit SECONDS] [--list]
@@ -9,6 +9,9 @@ kernel gets its inputs back before every run, untimed. Each is done after `--run
 results are compared with the plain loops in float64 (numba, without fastmath). Memory that is freed stays with the
 process: fresh pages for each call would cost everybody's temporaries more than their work.
 
+pythran and DaCe need a C++ compiler, and up to minutes for a case: they compile before its process starts, in time of
+their own that no figure has, and what they made stays (benchmarks/cpu_compiled.py).
+
 Each case has a process of its own and `--limit` seconds; one that dies or hangs is measured again without the peer
 that was at work. The file is written after every case, and a run that measures some changes only those rows. Thread
 counts above the machine's are left out. `python benchmarks/make_performance.py` makes docs/performance.md of it.
@@ -17,6 +20,8 @@ counts above the machine's are left out. `python benchmarks/make_performance.py`
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -57,6 +62,7 @@ def settings(threads: int) -> dict[str, str]:
     return {
         "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
         "LOOPFUSE_CACHE": "0", "LOOPFUSE_NUM_THREADS": count, "NUMBA_NUM_THREADS": count, "OMP_NUM_THREADS": count,
+        "HL_NUM_THREADS": count,
         "MKL_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "NPROC": count, "PJRT_NPROC": count,
         "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3",
     }  # fmt: skip
@@ -168,6 +174,18 @@ def in_child(pipe: Any, key: str, names: list[str], runs: int, seconds: float) -
     pipe.send(row)
 
 
+def compile_ahead(key: str, names: list[str]) -> None:
+    """Let these peers compile a case to files; one that refuses says so again when its turn comes."""
+    from cpu_cases import BY_KEY
+    from cpu_compiled import built
+
+    case = BY_KEY[key]
+    arguments = case.arguments()
+    for name in names:
+        with contextlib.suppress(Exception):
+            built(name, case, arguments)
+
+
 def in_process(target: Callable[..., None], arguments: tuple[Any, ...], limit: float) -> tuple[Row | None, str, str]:
     """Run `target(pipe, *arguments)` in a process of its own: its row, who was last at work, and how it ended."""
     context = multiprocessing.get_context("fork")
@@ -241,13 +259,17 @@ def versions(names: list[str]) -> tuple[dict[str, str], list[str]]:
     import loopfuse
 
     found = {"loopfuse": loopfuse.__version__, "python": sys.version.split()[0], "numpy": numpy.__version__}
-    packages = {"numba": "numba", "numba parallel": "numba", "torch eager": "torch", "jax.jit": "jax"}
+    packages = {
+        "numba": "numba", "numba parallel": "numba", "torch eager": "torch", "jax.jit": "jax",
+        "halide": "halide", "pythran": "pythran", "dace": "dace",
+    }  # fmt: skip
     there: list[str] = []
     for name in names:
         package = packages.get(name)
         try:
             if package is not None:
-                found[package] = __import__(package).__version__
+                module = __import__(package)
+                found[package] = getattr(module, "__version__", None) or importlib.metadata.version(package)
         except ImportError:
             print(f"no {package} here: {name} is left out", flush=True)
             continue
@@ -295,6 +317,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
 def run_all(asked: argparse.Namespace, threads: int) -> None:
     """Measure the cases chosen on so many threads, in an environment that is set."""
     from cpu_cases import BY_KEY, chosen
+    from cpu_compiled import TEXTS
 
     deadline = time.monotonic() + asked.budget
     now = datetime.now(UTC)
@@ -310,6 +333,11 @@ def run_all(asked: argparse.Namespace, threads: int) -> None:
             "device": device, "date": now.date().isoformat(), "run": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": found, "load": round(os.getloadavg()[0], 1),
         }  # fmt: skip
+        slow = [name for name in names if name in TEXTS]
+        if slow:  # in a process of its own, so that the arguments' memory is not this one's
+            apart = multiprocessing.get_context("fork").Process(target=compile_ahead, args=(case.key, slow))
+            apart.start()
+            apart.join()
         row |= measure_apart(
             names,
             asked.limit,

@@ -8,7 +8,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-PEERS = ("numba", "numba parallel", "numpy", "torch eager", "jax.jit")
+PEERS = ("numba", "numba parallel", "numpy", "torch eager", "jax.jit", "halide", "pythran", "dace")
 SHOWN = (*PEERS, "unfused")
 NUMBA = ("numba", "numba parallel")
 
@@ -19,7 +19,9 @@ ABOUT = """Wall time of a call in milliseconds, medians; loopfuse and the peers 
 (`low` to `high` are in the results), in-place kernels get their inputs back before every run, and memory that
 is freed stays with the process. `numba` is `njit` of the same plain loops, `numba parallel`
 `njit(parallel=True)` with `prange`, both with fastmath, and in another order of the loops where a note says
-so; `numpy`, `torch eager` and `jax.jit` are the same work as their users write it; `unfused` is loopfuse
+so; `numpy`, `torch eager` and `jax.jit` are the same work as their users write it; `halide` is the algorithm
+in Halide with its automatic scheduler, told the sizes and the threads; `pythran` compiles the loops of `numba
+parallel`, with OpenMP for `prange`, and `dace` those of `numba`, optimised automatically; `unfused` is loopfuse
 without fusion. In brackets how many times loopfuse's time it is (below 1: the peer is faster); `best` is the
 fastest peer, `unfused` aside. Empty: the peer was not measured, or has no form of it. A `*` marks a figure
 of another run than loopfuse's. Results are compared with the loops in float64."""

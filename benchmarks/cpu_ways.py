@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from cpu_cases import halide_forms
 from cpu_cases.case import Arguments, Case, Function, bound, wide
+from cpu_compiled import dace_function, pythran_function
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "afn"}
 """What numba may do with floats: what `fp="fast"` lets loopfuse do, and no NaN besides."""
@@ -145,12 +147,36 @@ def jax_jit(case: Case, arguments: Arguments) -> Way | None:
     return of_library(case, arguments, "jax", jax.device_put, jax.block_until_ready, wrap)
 
 
+def halide_way(case: Case, arguments: Arguments) -> Way | None:
+    """Halide with its automatic scheduler, where there is a form for it."""
+    form = halide_forms.FORMS.get(case.key)
+    if form is None:
+        return None
+    held = copies(arguments)
+    (written,) = case.written
+    run = halide_forms.compiled(form, held, written, case.inside)
+    return Way(run, lambda: None, lambda: case.results(held, None))
+
+
+def pythran_way(case: Case, arguments: Arguments) -> Way:
+    """pythran, of the loops with `prange` where they have it."""
+    return of_loops(case, arguments, pythran_function(case, arguments))
+
+
+def dace_way(case: Case, arguments: Arguments) -> Way:
+    """DaCe with its automatic optimisation."""
+    return of_loops(case, arguments, dace_function(case, arguments))
+
+
 PEERS: dict[str, Callable[[Case, Arguments], Way | None]] = {
     "numba": numba_serial,
     "numba parallel": numba_parallel,
     "numpy": numpy_way,
     "torch eager": torch_eager,
     "jax.jit": jax_jit,
+    "halide": halide_way,
+    "pythran": pythran_way,
+    "dace": dace_way,
     "unfused": unfused,
 }
 

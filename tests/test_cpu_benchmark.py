@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks")]
 
 import cpu  # noqa: E402
+import cpu_compiled  # noqa: E402
 import cpu_page  # noqa: E402
 import cpu_ways  # noqa: E402
-from cpu_cases import BY_KEY, CASES, chosen  # noqa: E402
+from cpu_cases import BY_KEY, CASES, chosen, halide_forms  # noqa: E402
 from cpu_cases.case import bound, pranges  # noqa: E402
 
 
@@ -46,9 +48,9 @@ def test_numpy_forms_compute_the_loops(key: str) -> None:
     assert case.error(way.results(), right) <= 10 * case.tolerance
 
 
-@pytest.mark.parametrize("peer", ["numba", "numba parallel", "torch eager", "jax.jit"])
+@pytest.mark.parametrize("peer", ["numba", "numba parallel", "torch eager", "jax.jit", "halide"])
 def test_peers_compute_the_loops(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip({"torch eager": "torch", "jax.jit": "jax"}.get(peer, "numba"))
+    pytest.importorskip({"torch eager": "torch", "jax.jit": "jax", "halide": "halide"}.get(peer, "numba"))
     if peer == "jax.jit":
         import jax
 
@@ -77,6 +79,10 @@ def test_cases_are_whole() -> None:
             form = case.form(library)
             if form is not None:
                 assert set(inspect.signature(form).parameters) <= set(arguments), (case.key, library)
+    pictures = {case.key for case in CASES if case.group == "Images"}
+    assert pictures | {"horizontal diffusion"} == set(halide_forms.FORMS) <= set(BY_KEY)
+    for key, form in halide_forms.FORMS.items():
+        assert set(list(inspect.signature(form).parameters)[1:]) < set(BY_KEY[key].arguments(tiny=True)), key
     assert [case.key for case in chosen("lu,jacobi*,Images")][:3] == ["jacobi-1d", "jacobi-2d", "lu"]
     with pytest.raises(KeyError, match="no case `luu`"):
         chosen("luu")
@@ -111,6 +117,70 @@ def test_errors_are_seen(fault: str) -> None:
     assert case.error(got, right) == 0
     got[0][3, 4] += {"value": 1e-6, "nan": np.nan, "integer": 1}[fault]
     assert case.error(got, right) > 10 * case.tolerance
+
+
+# ----------------------------------------------------------------- peers with a C++ compiler
+
+
+@pytest.mark.parametrize("peer", cpu_compiled.TEXTS)
+def test_texts_for_compilers_compute_the_loops(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules that pythran and DaCe get are Python, too."""
+    monkeypatch.setitem(sys.modules, "dace", MagicMock())
+    for case in CASES:
+        arguments = case.arguments(tiny=True)
+        text, name = cpu_compiled.TEXTS[peer](case, arguments)
+        assert "prange" not in text, case.key
+        words: dict[str, Any] = {}
+        exec(text, words)
+        right = cpu_ways.reference(case, arguments, compiled=False)
+        way = cpu_ways.of_loops(case, arguments, words[name])
+        way.run()
+        assert case.error(way.results(), right) <= 10 * case.tolerance, case.key
+
+
+def test_directives_stand_where_prange_was() -> None:
+    directives = {case.key: cpu_compiled.pythran_text(case, case.arguments(tiny=True))[0] for case in CASES}
+    assert "'omp parallel for reduction(+:total) reduction(+:squares) reduction(min:least) reduction(max:most)'" in directives["statistics"]
+    assert directives["blur 3x3"].startswith("# pythran export blur(float32[:,:] order(C), float32[:,:] order(C))\n")
+    assert directives["blur 3x3"].count("'omp parallel for'") == 2
+    assert "for y_0 in range(h):" in directives["blur 3x3"] and "for x_1 in range(w):" in directives["blur 3x3"]
+    assert "omp" not in directives["nussinov"]
+
+
+@pytest.mark.parametrize("peer", cpu_compiled.TEXTS)
+def test_what_is_compiled_stays(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_KEY["gesummv"]
+    arguments = case.arguments(tiny=True)
+    program = ["import pathlib; pathlib.Path('made').open('a').write('x')"]
+    monkeypatch.setenv("LOOPFUSE_PEERS", str(tmp_path))
+    monkeypatch.setitem(cpu_compiled.LIMIT, peer, 5.0)
+    monkeypatch.setattr(cpu_compiled, "commands", lambda *_: [sys.executable, "-c", program[0]])
+    monkeypatch.setattr(cpu_compiled.importlib.metadata, "version", lambda _: "1")
+    for _ in range(2):
+        folder = cpu_compiled.built(peer, case, arguments)
+        assert (folder / "made").read_text() == "x" and "gesummv" in (folder / "program.py").read_text()
+    program[0] += "; print('and an error: no'); raise SystemExit(1)"
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="and an error: no"):
+            cpu_compiled.built(peer, case, arguments)
+    program[0] = "import time; time.sleep(60)"
+    monkeypatch.setitem(cpu_compiled.LIMIT, peer, 0.2)
+    with pytest.raises(RuntimeError, match=r"not compiled after 0\.2 s"):
+        cpu_compiled.built(peer, case, arguments)
+
+
+@pytest.mark.parametrize("peer", cpu_compiled.TEXTS)
+def test_compilers_take_a_case(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(peer)
+    monkeypatch.setenv("LOOPFUSE_PEERS", str(tmp_path))
+    case = BY_KEY["fdtd-2d"]
+    arguments = case.arguments(tiny=True)
+    way = cpu_ways.PEERS[peer](case, arguments)
+    assert way is not None
+    for _ in range(2):
+        way.reset()
+        way.run()
+        assert case.error(way.results(), cpu_ways.reference(case, arguments, compiled=False)) <= case.tolerance
 
 
 # ------------------------------------------------------------------------- processes of cases

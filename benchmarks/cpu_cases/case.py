@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -109,7 +110,7 @@ def bound(function: Function, words: Mapping[str, Any], wrap: Callable[[Function
 
 
 def pranges(function: Function, *loops: int) -> Function:
-    """The function with `prange` for `range` in the loops of these numbers, in text order from 0."""
+    """The function with `prange` for `range` in the loops of these numbers, in text order from 0. `inspect` has its text."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list = []
@@ -119,9 +120,10 @@ def pranges(function: Function, *loops: int) -> Function:
         call = found[number].iter
         assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         call.func.id = "prange"
-    module = ast.Module([tree], [])
+    text, name = ast.unparse(tree), f"<{function.__name__} with prange>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     words = dict(function.__globals__)
-    exec(compile(ast.fix_missing_locations(module), inspect.getsourcefile(function) or "", "exec"), words)
+    exec(compile(text, name, "exec"), words)
     return words[function.__name__]
 
 

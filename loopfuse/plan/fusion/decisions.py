@@ -73,6 +73,10 @@ class Decisions(list[Decision]):
             for one in self[mark:]
         ]
 
+    def forget_own(self, unit: Unit, mark: int) -> None:
+        """Drop what was said since `mark` of a loop alone: of how it runs in the program's order."""
+        self[mark:] = [one for one in self[mark:] if set(one.between) != {unit.label}]
+
     def explain_apart(self, apart: Sequence[Apart]) -> None:
         """Say of each border that runs by itself why it does not run with the rest of its array."""
         for one in apart:

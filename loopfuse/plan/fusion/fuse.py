@@ -161,10 +161,30 @@ class Planner:
         group = self.reorder(unit, scope, self.program, self.cost.machine, now)
         if group is None:
             return list(found)
+        if group.fit is not None and not group.fit.is_shared and any(self.is_shared(entry, unit) for entry in found):
+            return [self.in_another_order(entry, scope, mark) for entry in found]
         del self.decisions[mark:]
         self.anew = anew
         self.reordered |= group.ids
         return [group]
+
+    def in_another_order(self, entry: Unit | HostGroup, scope: Scope, mark: int) -> Unit | PlanItem:
+        """A part of a nest (decided on since `mark`), in another order where one thread would run it in the program's: the whole nest would be for one
+        thread, and others share other parts of it."""
+        if self.reorder is None or not isinstance(entry, Unit) or not runs_in_order(entry):
+            return entry
+        group = self.reorder(entry, scope, self.program, self.cost.machine, ProgramOrder.ALONE)
+        if group is None:
+            return entry
+        self.decisions.forget_own(entry, mark)
+        self.reordered |= group.ids
+        return group
+
+    def is_shared(self, entry: Unit | HostGroup, nest: Unit) -> bool:
+        """Would threads share a part of a nest, and is that as much work as the rest?"""
+        if not isinstance(entry, Unit) or not entry.parallel or not self.is_worth_a_launch(entry):
+            return False
+        return max(len(s.iterators) for s in entry.statements) == max(len(s.iterators) for s in nest.statements)
 
     def in_program_order(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
         """One nest as units and host loops."""

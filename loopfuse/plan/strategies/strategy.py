@@ -49,6 +49,11 @@ class Fit:
     """Does a thread run the statements of a point as the program does, so that an array of its own may be a register?"""
 
     @property
+    def is_shared(self) -> bool:
+        """Do threads share what it runs?"""
+        return True
+
+    @property
     def waiting(self) -> float:
         """How many times as long as a sweep over as many bytes its memory takes."""
         return 1.0

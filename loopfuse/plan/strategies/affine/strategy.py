@@ -11,7 +11,13 @@ from loopfuse.base.machine import Machine
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Order, find_orders
-from loopfuse.plan.strategies.affine.tree import TreeWriter, host_items, launched, scan_order
+from loopfuse.plan.strategies.affine.tree import (
+    TreeWriter,
+    has_threads,
+    host_items,
+    launched,
+    scan_order,
+)
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit
@@ -86,6 +92,10 @@ class AffineFit(Fit):
     def runs(self) -> Expr:
         count, total = launched(host_items(self.nodes, self.order))
         return integer(count) if total is None else total
+
+    @property
+    def is_shared(self) -> bool:
+        return has_threads(host_items(self.nodes, self.order))
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         writer = TreeWriter(self.order, self.group, site, name, labels)

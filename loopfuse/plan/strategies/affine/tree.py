@@ -140,6 +140,11 @@ def launched(items: Sequence[HostItem]) -> tuple[int, Expr | None]:
     return count, tidy(total) if simple else None
 
 
+def has_threads(items: Sequence[HostItem]) -> bool:
+    """Is there a launch that threads share?"""
+    return any(item.threads if isinstance(item, Part) else has_threads(item.body) for item in items)
+
+
 def is_independent(node: ScanLoop, order: Order) -> bool:
     """Is the loop's dimension independent in every piece that it runs?"""
     found = set(leaves(node.body))

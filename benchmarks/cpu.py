@@ -9,8 +9,9 @@ kernel gets its inputs back before every run, untimed. Each is done after `--run
 results are compared with the plain loops in float64 (numba, without fastmath). Memory that is freed stays with the
 process: fresh pages for each call would cost everybody's temporaries more than their work.
 
-pythran and DaCe need a C++ compiler, and up to minutes for a case: they compile before its process starts, in time of
-their own that no figure has, and what they made stays (benchmarks/cpu_compiled.py).
+pythran and DaCe need a C++ compiler: they compile a case before its process starts, in time that no figure has, and
+what they made stays (benchmarks/cpu_compiled.py). pythran is in the extra from Python 3.12 on; before, it asks for an
+older setuptools than PyTorch does, though it works with that: `pip install --no-deps pythran gast beniget ply`.
 
 Each case has a process of its own and `--limit` seconds; one that dies or hangs is measured again without the peer
 that was at work. The file is written after every case, and a run that measures some changes only those rows. Thread

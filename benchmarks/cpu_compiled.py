@@ -25,13 +25,15 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cpu_cases.case import Arguments, Case, Function
 
-LIMIT = {"pythran": 150.0, "dace": 60.0}
-"""Seconds to compile a case: more, and it counts as refused."""
+if TYPE_CHECKING:
+    from cpu_cases.case import Arguments, Case, Function
+
+LIMIT = 60.0
+"""Seconds to compile a case, where two or three are usual: more, and it counts as refused."""
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp")
 """pythran's; DaCe has its own, which are much the same."""
@@ -236,7 +238,7 @@ def built(peer: str, case: Case, arguments: Arguments) -> Path:
     if not ended.exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.py").write_text(text)
-        ended.write_text(compiled(commands(peer, name), folder, LIMIT[peer]))
+        ended.write_text(compiled(commands(peer, name), folder, LIMIT))
     words = ended.read_text()
     if words:
         raise RuntimeError(words)

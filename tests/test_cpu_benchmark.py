@@ -153,7 +153,7 @@ def test_what_is_compiled_stays(peer: str, tmp_path: Path, monkeypatch: pytest.M
     arguments = case.arguments(tiny=True)
     program = ["import pathlib; pathlib.Path('made').open('a').write('x')"]
     monkeypatch.setenv("LOOPFUSE_PEERS", str(tmp_path))
-    monkeypatch.setitem(cpu_compiled.LIMIT, peer, 5.0)
+    monkeypatch.setattr(cpu_compiled, "LIMIT", 5.0)
     monkeypatch.setattr(cpu_compiled, "commands", lambda *_: [sys.executable, "-c", program[0]])
     monkeypatch.setattr(cpu_compiled.importlib.metadata, "version", lambda _: "1")
     for _ in range(2):
@@ -164,7 +164,7 @@ def test_what_is_compiled_stays(peer: str, tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(RuntimeError, match="and an error: no"):
             cpu_compiled.built(peer, case, arguments)
     program[0] = "import time; time.sleep(60)"
-    monkeypatch.setitem(cpu_compiled.LIMIT, peer, 0.2)
+    monkeypatch.setattr(cpu_compiled, "LIMIT", 0.2)
     with pytest.raises(RuntimeError, match=r"not compiled after 0\.2 s"):
         cpu_compiled.built(peer, case, arguments)
 

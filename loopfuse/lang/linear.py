@@ -63,6 +63,24 @@ def constant_value(expr: Expr) -> int | None:
     return None if terms else constant
 
 
+def ends_of(bound: Expr, op: str) -> list[Expr]:
+    """The values of which a loop's bound is the least (`op` is min) or the greatest (max)."""
+    match tidy(bound):
+        case Binary(op=found, left=left, right=right) if found == op:
+            return [*ends_of(left, op), *ends_of(right, op)]
+        case Binary(op="add", left=left, right=Const() as more):
+            return [tidy(each + more) for each in (ends_of(left, op) if isinstance(left, Binary) and left.op == op else [left])]
+        case other:
+            return [other]
+
+
+def most_between(lower: Expr, upper: Expr) -> int | None:
+    """The most iterations from `lower` to before `upper`, whatever the sizes; None where that is not seen."""
+    pairs = ((first, last) for first in ends_of(lower, "max") for last in ends_of(upper, "min"))
+    known = [count for first, last in pairs if (count := constant_value(last - first)) is not None]
+    return max(min(known), 0) if known else None
+
+
 def lies_within(
     inner: tuple[Expr, Expr], outer: tuple[Expr, Expr], room: tuple[int, int] = (0, 0)
 ) -> bool:

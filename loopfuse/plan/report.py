@@ -14,7 +14,7 @@ from loopfuse.lang.printer import print_expr
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, groups_of, whole_name
 from loopfuse.plan.units.records import Decision, Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
@@ -373,14 +373,6 @@ def base_name(name: str) -> str:
     """A name without the numbers that renaming gave it."""
     head, _, tail = name.rpartition(".")
     return base_name(head) if head and tail.rstrip("x").isdecimal() else name
-
-
-def groups_of(items: Sequence[PlanItem]) -> list[Group]:
-    """All groups, in order, host loops entered."""
-    out: list[Group] = []
-    for item in items:
-        out += groups_of(item.body) if isinstance(item, HostGroup) else [item]
-    return out
 
 
 def kernel_infos(program: PolyProgram, scheduled: Scheduled) -> tuple[KernelInfo, ...]:

@@ -15,12 +15,12 @@ from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.forest import Scope
-from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem, groups_of
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
-from loopfuse.poly.isl_relations import hull_along
+from loopfuse.poly.isl_relations import hull_along, is_thin
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.tree.looptree import RESIDENT, HostLoop, HostNode, LoopTree
 from loopfuse.tree.rewrite.nontemporal import past_caches
@@ -70,7 +70,7 @@ def build_tree(
         tree = replace(tree, resident=conjoin(*dict.fromkeys(builder.resident)))
     tree = merge(tree, names.fresh) if rules.turns else tree
     if device == "cpu" and rules.machine.resident:
-        tree = past_caches(tree, rules.machine.resident)
+        tree = past_caches(tree, rules.machine.resident, written_again(items))
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
     groups = {name: group for name, group in builder.groups.items() if name in launches}
@@ -81,6 +81,17 @@ def build_tree(
     in_memory = {buffer.name for buffer in tree.buffers}
     held = {name: Store("window") for name in program.arrays.keys() - in_memory for fit in fits.values() if fit.holds(name)}
     return Scheduled(tree, {**stores, **held}, items, fits, groups, tuple(builder.apart))
+
+
+def written_again(items: Sequence[PlanItem]) -> frozenset[tuple[str, str, str]]:
+    """(array, statement, statement) of which the first writes elements that the second, or the first itself, writes again in the same
+    launch, more of them than a border."""
+    return frozenset(
+        (d.array, d.source, d.sink)
+        for group in groups_of(items)
+        for d in (group.scope.touching(group.ids) if group.scope else ())
+        if d.kind == "output" and d.source in group.ids and d.sink in group.ids and not is_thin(d.relation.domain())
+    )
 
 
 @dataclass

@@ -304,3 +304,16 @@ def is_short(domain: Any, k: int) -> bool:
     low, high = hull_along([domain], k)
     length = constant_of(high.sub(low).coalesce())
     return length is not None and length < 64
+
+
+def is_thin(points: Any) -> bool:
+    """Do the points lie on borders, or are there any for special sizes alone: does an equation hold in each piece of them?"""
+    pieces = points.get_basic_set_list()
+    return all(_has_equation(pieces.get_at(number).affine_hull()) for number in range(pieces.n_basic_set()))
+
+
+def _has_equation(hull: Any) -> bool:
+    divisions = range(hull.dim(islpy.dim_type.div))
+    return any(
+        each.is_equality() and not any(each.involves_dims(islpy.dim_type.div, k, 1) for k in divisions) for each in hull.get_constraints()
+    )

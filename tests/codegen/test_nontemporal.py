@@ -201,6 +201,44 @@ def test_borders_have_one_loop() -> None:
     assert mlir is not None and mlir.count("memref.assume_alignment") == 1
 
 
+def test_short_strips_have_one_loop() -> None:
+    """Whatever the sizes, each is shorter than what is worth it."""
+    text = """
+kernel k(x: f32[N, M], out y: f32[N, M]):
+    for i in 0..N, jb in 0..M // 32:
+        for j in 32*jb..32*jb + 32:
+            y[i, j] = 2.0 * x[i, j]
+"""
+    with patch.object(nontemporal, "SHORTEST", 1024):
+        mlir = kernel_of(text).compile("cpu", emit={"mlir"}).mlir
+    assert mlir is not None and "memref.assume_alignment" not in mlir
+
+
+AGAIN = """
+kernel k(x: f32[N, M], out y: f32[N, M]):
+    for i in 0..N:
+        for j in 0..M:
+            y[i, j] = 2.0 * x[i, j]
+        for j in 0..{width}:
+            y[i, {place}] = 1.0 + x[i, j]
+"""
+
+
+@pytest.mark.parametrize("width, place, wanted", (("M - 2", "j", []), ("M - 4", "j + 4", []), ("1", "j", ["y"]), ("1", "M - 1", ["y"])))
+def test_what_a_launch_writes_twice_finds_the_first_in_a_cache(width: str, place: str, wanted: list[str]) -> None:
+    """Borders alone do not count."""
+    text = AGAIN.format(width=width, place=place)
+    (launch,) = planned(text).tree.launches
+    assert [name for name, _ in launch.nontemporal] == wanted
+    x = np.random.default_rng(0).normal(size=(5, 300)).astype(np.float32)
+    y = np.zeros_like(x)
+    kernel_of(text)(x=x, y=y)
+    right = 2 * x
+    at = {"M - 2": slice(0, 298), "M - 4": slice(4, 300), "1": slice(299, 300) if place == "M - 1" else slice(0, 1)}[width]
+    right[:, at] = 1 + x[:, : right[:, at].shape[1]]
+    assert np.array_equal(y, right)
+
+
 def test_what_is_read_may_not_go_past_the_caches() -> None:
     made = planned("kernel k(inout y: f32[N], out z: f32[N]):\n    for i in 0..N:\n        y[i] = y[i] + 1.0\n        z[i] = y[i]\n").tree
     check_tree(made)

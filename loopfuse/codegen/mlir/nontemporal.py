@@ -26,6 +26,7 @@ from loopfuse.codegen.mlir.expr import emit_value
 from loopfuse.codegen.mlir.index import linear, mentions
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
+from loopfuse.lang.linear import most_between
 from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.tree.looptree import WRITTEN_OUT, Compute, Copy, Fold, Loop, Register, TreeNode
 
@@ -65,6 +66,9 @@ def along_lines(emitter: Emitter, loop: Loop, body: tuple[TreeNode, ...]) -> tup
         if node.target.array in emitter.nontemporal and _goes_along(emitter, node.target, var)
     ]
     found = [each for each in found if each.dtype.bytes == found[-1].dtype.bytes]
+    most = most_between(loop.lower, loop.upper)
+    if found and most is not None and most * found[-1].dtype.bytes < SHORTEST:
+        return ()
     if any(_lags(emitter, load, found[-1], var) for load in reads if found):
         del found[:-1]
     return tuple(found)

@@ -807,3 +807,11 @@ def _match_bounds(
                 used.add(other.iterator)
                 break
     return found
+
+
+def groups_of(items: Sequence[PlanItem]) -> list[Group]:
+    """All groups, in order, host loops entered."""
+    out: list[Group] = []
+    for item in items:
+        out += groups_of(item.body) if isinstance(item, HostGroup) else [item]
+    return out

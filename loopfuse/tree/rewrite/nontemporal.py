@@ -6,13 +6,13 @@
 A processor that stores reads the line first, to have the whole of it: of an array that no cache holds anyway, a third of
 what a copy moves is for nothing. Where caches hold the array, the next loop finds it there.
 
-Side condition: the launch reads nothing of the array. Such stores come to memory in no order, and have all come when the
+Side condition: the launch reads nothing of the array. (What it writes twice should find the first in a cache.) Such stores come to memory in no order, and have all come when the
 launch has ended. What is stored where is the same: the checker has nothing to erase.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from loopfuse.lang.index import FALSE
@@ -36,15 +36,19 @@ PARTS = 2
 gains from 16 MB on, twice the speed at 128; an EPYC of 32 MB from 16.)"""
 
 
-def past_caches(tree: LoopTree, cached: int) -> LoopTree:
-    """The tree, in which arrays that are larger than caches of `cached` bytes are stored past them, by launches that read none of them."""
+def past_caches(tree: LoopTree, cached: int, again: Collection[tuple[str, str, str]]) -> LoopTree:
+    """The tree, in which arrays that are larger than caches of `cached` bytes are stored past them, by launches that read none of them, and
+    write no element twice. `again`: (array, statement, statement) of which the second writes what the first wrote."""
     buffers = {buffer.name: buffer for buffer in tree.buffers}
 
     def host(node: HostNode) -> HostNode:
         if isinstance(node, HostLoop):
             return replace(node, body=tuple(host(inner) for inner in node.body))
         written, read = _accessed(node)
-        found = {name: _is_larger(buffers[name], cached // PARTS) for name in written if not _may_be(name, read, buffers)}
+        runs = {inner.statement for inner in walk_nodes(node.body) if isinstance(inner, Compute)}
+        twice = {buffers[name].array for name in written} & {array for array, *both in again if runs.issuperset(both)}
+        once = [name for name in written if buffers[name].array not in twice and not _may_be(name, read, buffers)]
+        found = {name: _is_larger(buffers[name], cached // PARTS) for name in once}
         return replace(node, nontemporal=tuple((name, test) for name, test in sorted(found.items()) if test != FALSE))
 
     return replace(tree, body=tuple(host(node) for node in tree.body))

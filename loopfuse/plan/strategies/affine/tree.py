@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from loopfuse.base.machine import Machine
 from loopfuse.lang.index import TRUE, conjoin
-from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, combine, integer
+from loopfuse.lang.linear import constant_value, ends_of, tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.interior import split_inner
@@ -150,17 +150,6 @@ def is_independent(node: ScanLoop, order: Order) -> bool:
     found = set(leaves(node.body))
     ids = {id for id, _ in found}
     return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in found)
-
-
-def parts_of(bound: Expr, op: str) -> list[Expr]:
-    """The bounds of which one is the least (`min`) or the greatest."""
-    match tidy(bound):
-        case Binary(op=found, left=left, right=right) if found == op:
-            return [*parts_of(left, op), *parts_of(right, op)]
-        case Binary(op="add", left=left, right=Const() as more):
-            return [tidy(each + more) for each in (parts_of(left, op) if isinstance(left, Binary) and left.op == op else [left])]
-        case other:
-            return [other]
 
 
 def is_cut(node: ScanLoop, order: Order) -> bool:
@@ -349,7 +338,7 @@ class TreeWriter:
         first, lane = tidy(number * size), names.fresh("v")
         inside = tuple(self.nodes(node.body, {**at, variable: tidy(first + Iter(lane))}))
         lanes = Loop(lane, integer(0), integer(size), 1, Where.VECTOR, inside)
-        room = [tidy(first - each) for each in parts_of(lower, "max")] + [tidy(each - first - size) for each in parts_of(upper, "min")]
+        room = [tidy(first - each) for each in ends_of(lower, "max")] + [tidy(each - first - size) for each in ends_of(upper, "min")]
         known = [constant_value(each) for each in room]
         if any(each is not None and each < 0 for each in known):
             return [alone]

@@ -12,6 +12,7 @@ from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.interior import (
     divisions_apart,
     guards_outside,
+    narrowed,
     split_inner,
     split_interior,
     without_guards,
@@ -150,14 +151,25 @@ def _cpu_loops(
         body = _in_lanes(guards_outside(body), group, site)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
-        nodes = tuple(
-            node
-            for part in split_interior(loop, names.fresh)
-            for node in (_usual_ways(part, around, names.fresh) if isinstance(part, Loop) and part.var == var else (part,))
-        )
+        match narrowed(loop):
+            case Guard(condition=condition, then=(Loop() as inside,)):
+                nodes = (Guard(condition, _in_parts(inside, around, names.fresh)),)
+            case Loop() as inside:
+                nodes = _in_parts(inside, around, names.fresh)
+            case other:
+                nodes = (other,)
     for name, count in reversed(outer):
         nodes = (Loop(name, integer(0), count, 1, Where.THREAD, nodes),)
     return nodes
+
+
+def _in_parts(loop: Loop, around: Sequence[str], fresh: Callable[[str], str]) -> tuple[TreeNode, ...]:
+    """A loop as its edges and its interior."""
+    return tuple(
+        node
+        for part in split_interior(loop, fresh)
+        for node in (_usual_ways(part, around, fresh) if isinstance(part, Loop) and part.var == loop.var else (part,))
+    )
 
 
 def _usual_ways(loop: Loop, around: Sequence[str], fresh: Callable[[str], str]) -> tuple[TreeNode, ...]:

@@ -18,11 +18,20 @@ from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, integer
 from loopfuse.tree.looptree import Compute, Loop, Mapping, TreeNode
 from loopfuse.tree.rewrite.independent import consecutive_parts
 
-APART = """
+TOGETHER = """
     kernel k(x: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):
         let total = sum(i in 0..N: x[i])
         let squares = sum(i in 0..N: x[i] * x[i])
         let high = max(i in 0..N: x[i])
+        a[0] = total
+        b[0] = squares
+        c[0] = high
+    """
+APART = """
+    kernel k(x: f32[N], y: f32[N], z: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):
+        let total = sum(i in 0..N: x[i])
+        let squares = sum(i in 0..N: y[i] * y[i])
+        let high = max(i in 0..N: z[i])
         a[0] = total
         b[0] = squares
         c[0] = high
@@ -56,16 +65,19 @@ def rounds(nodes: tuple[TreeNode, ...]) -> int:
     return found
 
 
-@pytest.mark.parametrize(("text", "loops"), [(APART, 3), (SHARED, 2)])
-def test_each_reduction_has_its_lanes(text: str, loops: int) -> None:
+@pytest.mark.parametrize(("text", "loops", "lanes"), [(TOGETHER, 1, 16), (APART, 6, 64), (SHARED, 1, 16)])
+def test_each_reduction_has_its_lanes(text: str, loops: int, lanes: int) -> None:
+    """One that waits for itself has four times as many, and a loop more: several that read the same have one loop, and wait for each other."""
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
     found = pipeline.plan_kernel(program, "k", Options(target=CPU))
     assert found.verdict.answer == "proved"
     assert sum(rounds(launch.body) for launch in found.tree.launches) == loops
+    assert {buffer.extents for buffer in found.tree.buffers if "_acc" in buffer.name} == {(integer(lanes),)}
     kernel = loopfuse.loads(textwrap.dedent(text))
-    for count in (0, 1, 15, 16, 17, 40_000):
-        x = np.random.default_rng(count).integers(-3, 4, count).astype(np.float32)
-        fused, plain = kernel(x), kernel.with_options(fuel=0)(x)
+    for count in (0, 1, 15, 16, 17, 63, 64, 65, 100, 40_000):
+        read = np.random.default_rng(count).integers(-3, 4, (3, count)).astype(np.float32)
+        arrays = [each for name, each in zip("xyz", read, strict=True) if f"{name}: f32" in text]
+        fused, plain = kernel(*arrays), kernel.with_options(fuel=0)(*arrays)
         np.testing.assert_allclose(fused, plain, rtol=1e-5)
 
 
@@ -104,11 +116,12 @@ def test_sums_that_read_the_same_are_one_loop(other: str, loops: int, lanes: int
 def test_sums_of_one_sweep_are_vectors() -> None:
     """LLVM kept both scalar where they stood in one loop, five times slower than one after the other."""
     wide = Target("cpu", "x86-64-v3")
-    artifact = loopfuse.loads(textwrap.dedent(APART)).compile("cpu", emit={"llvm"})
-    assert artifact.llvm is not None
-    code = str(optimize_llvm(artifact.llvm, wide))
-    assert re.search(r"fadd <(8|16) x float>", code)
-    assert re.search(r"call <(8|16) x float> @llvm.fma", code)
+    for text in (APART, TOGETHER):
+        artifact = loopfuse.loads(textwrap.dedent(text)).compile("cpu", emit={"llvm"})
+        assert artifact.llvm is not None
+        code = str(optimize_llvm(artifact.llvm, wide))
+        assert re.search(r"fadd <(8|16) x float>", code)
+        assert re.search(r"call <(8|16) x float> @llvm.fma", code)
 
 
 MIXED = """
@@ -135,7 +148,7 @@ def test_whole_numbers_have_no_lanes() -> None:
     """LLVM makes vectors of their loops itself, and made none of sixteen lanes of them beside others: 15 times slower."""
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(MIXED)))
     found = pipeline.plan_kernel(program, "k", Options(target=CPU))
-    assert sum(rounds(launch.body) for launch in found.tree.launches) == 2  # of g and t
+    assert sum(rounds(launch.body) for launch in found.tree.launches) == 2  # of g and t together: of 32 lanes, and of 16
     kernel = loopfuse.loads(textwrap.dedent(MIXED))
     rng = np.random.default_rng(5)
     for count in (1, 16, 33, 40_000):

@@ -17,7 +17,7 @@ have few iterations stay as they are: what is put together at the end would take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import are_neighbours, constant_value, tidy
@@ -92,10 +92,9 @@ def in_lanes(
     """A loop from `lower` to before `upper` with its updates in lanes; `inside` puts loops around it, and `place_of` says
     where what an update adds to lies."""
     first = at(lower, {})
-    parts = _sharing(independent_parts(first), at(Iter(PLACE), {}))
+    parts = sharing(independent_parts(first), at(Iter(PLACE), {}), PLACE)
     summed = {u.statement for u in updates}
-    most = max(sum(isinstance(node, Compute) and node.statement in summed for node in (first[k] for k in part)) for part in parts)
-    strands = max(1, STRANDS // max(1, most)) if usual_price(first) <= CHEAP else 1
+    strands = strands_of([[first[k] for k in part] for part in parts], summed)
     cells = {u.target: names.register(f"{u.target.array}_lane", u.target, strands * LANES) for u in updates}
     zero = integer(0)
 
@@ -165,12 +164,19 @@ def put_together(update: Update, lane: Callable[[Expr], Load], count: int, place
     return out
 
 
-def _sharing(parts: Sequence[tuple[int, ...]], nodes: Sequence[TreeNode]) -> list[tuple[int, ...]]:
-    """Independent parts of what an iteration at PLACE does, joined where they read the same element of it: that is loaded once, and
+def strands_of(parts: Sequence[Sequence[TreeNode]], summed: Collection[str]) -> int:
+    """How many times as many lanes there are where these parts each have a loop, by the updates in them (of statements `summed`)."""
+    updates = [sum(isinstance(node, Compute) and node.statement in summed for node in part) for part in parts]
+    together = tuple(node for part in parts for node in part)
+    return max(1, STRANDS // max(1, *updates)) if usual_price(together) <= CHEAP else 1
+
+
+def sharing(parts: Sequence[tuple[int, ...]], nodes: Sequence[TreeNode], var: str) -> list[tuple[int, ...]]:
+    """Independent parts of what an iteration of `var` does, joined where they read the same element of it: that is loaded once, and
     so are several streams of memory under way."""
     out: list[tuple[tuple[int, ...], set[Load]]] = []
     for part in parts:
-        asked = {load for k in part for expr in node_expressions(nodes[k]) for load in loads(expr) if PLACE in iterators(load)}
+        asked = {load for k in part for expr in node_expressions(nodes[k]) for load in loads(expr) if var in iterators(load)}
         together = [one for one in out if one[1] & asked]
         out = [one for one in out if not one[1] & asked]
         whole = sorted({*part}.union(*(one for one, _ in together)))

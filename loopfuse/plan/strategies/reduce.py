@@ -10,7 +10,7 @@ computed on the way, and scalar statements behind them run in the last step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import has_checks, iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, merge_guards, tidy_load
 from loopfuse.plan.mapping.interior import split_inner
+from loopfuse.plan.mapping.lanes import LANES, Update, put_together, sharing, strands_of
 from loopfuse.plan.mapping.space import (
     Extent,
     Site,
@@ -73,9 +74,6 @@ CHUNK = 16384
 CHUNK_PRICE = 32 * CHUNK
 """What they cost, at most where there are several rounds (`tree_price`): rows that are reduced
 themselves are few in a chunk."""
-
-LANES = 16
-"""Independent accumulators of a CPU chunk, so that the loop can use vector registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,22 +340,32 @@ def _cpu(
     most = [_most(group, site, dim, extents[dim], count) for (dim, _), count in zip(outer, counts)]
     longest = _most(group, site, last, extent, length)
     most.append(_positive(ceil_div(longest, size_of_chunk * extent.step)))
-    accumulators = _accumulators(updates, site, tuple(most), LANES)
+    pieces, strands = _cpu_pieces(group, site, updates, extents)
+    accumulators = _accumulators(updates, site, tuple(most), strands * LANES)
     chunk = names.fresh(f"{hint_of(group, last)}b")
     point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
     chunks, low, high = in_chunks(extent, size_of_chunk, chunk)
     slots = (*(Iter(var) for _, var in outer), Iter(chunk))
     body: list[TreeNode] = []
-    for a in accumulators:
+
+    def at_lane(a: Accumulator, number: Expr) -> Load:
+        return _lane(a, tidy(number))
+
+    def lanes(parts: int, where: Where, at: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """What `at` says of each of so many times LANES lanes."""
         lane = names.fresh("l")
-        cell = Load(a.private.array, (Iter(lane),), a.private.dtype)
-        fill = Copy(cell, _neutral(a.statement, a.private.dtype))
-        body.append(Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, (fill,)))
-    # Whole rounds of LANES iterations, then what is left, all in lane order.
-    size = LANES * extent.step
-    rounds = (high - low) // size
+        if parts == 1:
+            return (Loop(lane, integer(0), integer(LANES), 1, where, at(Iter(lane))),)
+        inner = lanes(1, where, lambda number: at(tidy(Iter(lane) * LANES + number)))
+        return (Loop(lane, integer(0), integer(parts), 1, Where.UNROLLED, inner),)
+
+    for a in accumulators:
+        nothing = _neutral(a.statement, a.private.dtype)
+        body += lanes(strands, Where.VECTOR, lambda k, a=a, nothing=nothing: (Copy(at_lane(a, k), nothing),))
     first = {a.key: _lane(a, integer(0)) for a in accumulators}
-    floats = {a.private.array for a in accumulators if a.private.dtype.is_float}
+
+    def rounds(parts: int) -> Expr:
+        return (high - low) // (parts * LANES * extent.step)
 
     def plain(keep: tuple[int, ...], start: Expr) -> Loop:
         """The iterations from `start` on one by one, of the nodes at these positions."""
@@ -365,50 +373,88 @@ def _cpu(
         nodes = _stage_one(group, site, extents, {**point, last: Iter(at)}, first)
         return Loop(at, start, high, extent.step, Where.SERIAL, tuple(nodes[k] for k in keep))
 
-    def turns(keep: tuple[int, ...] | None) -> Loop:
-        turn, lane = names.fresh("k"), names.fresh("l")
-        number = Iter(turn) * LANES + Iter(lane)
-        at = tidy(low + number * extent.step)
-        cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
-        inner = _stage_one(group, site, extents, {**point, last: at}, cells)
-        kept = inner if keep is None else tuple(inner[k] for k in keep)
-        where = Where.VECTOR if all(_is_at_once(node, floats) for node in kept) else Where.UNROLLED
-        together = Loop(lane, integer(0), integer(LANES), 1, where, kept)
-        return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (together,))
+    def turns(keep: tuple[int, ...], where: Where, parts: int, begin: Expr) -> Loop:
+        """Whole rounds of so many times LANES iterations."""
+        turn = names.fresh("k")
 
-    whole = turns(None)
-    (lanes,) = whole.body
-    assert isinstance(lanes, Loop)
+        def at(number: Expr) -> tuple[TreeNode, ...]:
+            place = tidy(low + (Iter(turn) * (parts * LANES) + number) * extent.step)
+            cells = {a.key: at_lane(a, number) for a in accumulators}
+            nodes = _stage_one(group, site, extents, {**point, last: place}, cells)
+            return tuple(nodes[k] for k in keep)
+
+        return Loop(turn, begin, rounds(parts), 1, Where.SERIAL, lanes(parts, where, at))
+
+    end = low + rounds(1) * (LANES * extent.step)
     rest: list[int] = []
-    for part in independent_parts(lanes.body):
-        nodes = [lanes.body[k] for k in part]
-        pieces = (tuple(range(len(nodes))),)
-        if not all(_is_at_once(node, floats) for node in nodes):
-            pieces = consecutive_parts(nodes, lanes.var, lambda node: _adds_to(node, floats))
-        for piece in (tuple(part[k] for k in each) for each in pieces):
-            if not any(_adds_to(lanes.body[k], floats) for k in piece):
-                # LLVM makes vectors of these itself, as many as a machine has room for.
-                body += split_inner((plain(piece, low),), names.fresh)
-                continue
-            body.append(turns(piece))
-            if len(pieces) > 1:
-                body.append(plain(piece, low + rounds * size))
-            else:
-                rest += piece
+    for piece in pieces:
+        if piece.where is None:
+            # LLVM makes vectors of these itself, as many as a machine has room for.
+            body += split_inner((plain(piece.keep, low),), names.fresh)
+            continue
+        begin = integer(0)
+        if strands > 1 and piece.where is Where.VECTOR:
+            body.append(turns(piece.keep, piece.where, strands, begin))
+            begin = tidy(rounds(strands) * strands)
+        body.append(turns(piece.keep, piece.where, 1, begin))
+        if piece.is_followed:
+            body.append(plain(piece.keep, end))
+        else:
+            rest += piece.keep
     if rest:
-        body.append(plain(tuple(sorted(rest)), low + rounds * size))
+        body.append(plain(tuple(sorted(rest)), end))
     for a in accumulators:
-        lane = names.fresh("l")
-        into = Load(a.private.array, (integer(0),), a.private.dtype)
-        fold = Fold(a.op, into, Load(a.private.array, (Iter(lane),), a.private.dtype))
-        body.append(Loop(lane, integer(1), integer(LANES), 1, Where.UNROLLED, (fold,)))
-        body.append(Copy(Load(a.partial, slots, a.private.dtype), into))
+        whole = Update(a.statement.id, a.op, a.private, True)
+        partial = Load(a.partial, slots, a.private.dtype)
+        body += put_together(whole, lambda k, a=a: at_lane(a, k), strands * LANES, partial, names)
     inside: tuple[TreeNode, ...] = (Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(body)),)
     for (dim, var) in reversed(outer):
         inside = (Loop(var, integer(0), count_of(extents[dim]), 1, Where.THREAD, inside),)
     one = Launch(f"{name}_a", "generic", labels, inside)
     sizes = [*zip((var for _, var in outer), (count_of(extents[d]) for d, _ in outer)), (chunk, chunks)]
     return one, _cpu_second(group, site, f"{name}_b", labels, accumulators, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Nodes of an iteration, by position, that have a loop of their own over a chunk: whole rounds in lanes, which are run so (None: all one
+    by one, as they add to nothing). `is_followed`: what is left of rounds comes before the next piece."""
+
+    keep: tuple[int, ...]
+    where: Where | None
+    is_followed: bool = False
+
+
+def _cpu_pieces(
+    group: Group, site: Site, updates: Sequence[Statement], extents: Mapping[str, Extent]
+) -> tuple[list[_Piece], int]:
+    """The loops over a chunk, and how many times LANES accumulators each update has."""
+    trial = replace(site, names=site.names.copy())
+    accumulators = _accumulators(updates, trial, (), LANES)
+    point: dict[str, Expr] = {dim: Iter(f"@{dim}") for dim in group.dims}
+    var = f"@{order_dims(group)[-1]}"
+    nodes = _stage_one(group, trial, extents, point, {a.key: _lane(a, integer(0)) for a in accumulators})
+    floats = {a.private.array for a in accumulators if a.private.dtype.is_float}
+    out: list[_Piece] = []
+    vectors: list[tuple[int, ...]] = []
+    for part in independent_parts(nodes):
+        inside = [nodes[k] for k in part]
+        if not any(_adds_to(node, floats) for node in inside):
+            out.append(_Piece(part, None))
+            continue
+        if all(_is_at_once(node, floats) for node in inside):
+            vectors.append(part)
+            continue
+        pieces = [tuple(part[k] for k in each) for each in consecutive_parts(inside, var, lambda node: _adds_to(node, floats))]
+        for piece in pieces:
+            adds = any(_adds_to(nodes[k], floats) for k in piece)
+            at_once = all(_is_at_once(nodes[k], floats) for k in piece)
+            out.append(_Piece(piece, (Where.VECTOR if at_once else Where.UNROLLED) if adds else None, adds and len(pieces) > 1))
+    together = sharing(vectors, nodes, var)
+    out += [_Piece(part, Where.VECTOR) for part in together]
+    summed = {statement.id for statement in updates}
+    strands = strands_of([[nodes[k] for k in part] for part in together], summed) if together else 1
+    return out, strands
 
 
 def _cpu_chunk(

@@ -31,6 +31,7 @@ from loopfuse.codegen.mlir.index import (
 )
 from loopfuse.codegen.mlir.integer import divide
 from loopfuse.codegen.mlir.packed import Halves
+from loopfuse.codegen.mlir.wraps import sizes_short, wrapped
 from loopfuse.codegen.select.value_ranges import Held
 from loopfuse.lang import nodes
 from loopfuse.tree.layout import Level
@@ -245,6 +246,10 @@ class Emitter:
         builder = self.builder
         if op in ("min", "max"):
             return builder.binary(f"{op}si", a, b)
+        if op == "mod" and not self.gpu:
+            short = sizes_short(left, right, self.facts)
+            if short is not None:
+                return wrapped(builder, a, b, short)
         return divide(builder, op, a, b, signed=True)
 
     def index(self, form: Linear) -> Value:

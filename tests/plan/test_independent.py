@@ -149,7 +149,11 @@ def test_whole_numbers_have_no_lanes() -> None:
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(MIXED)))
     found = pipeline.plan_kernel(program, "k", Options(target=CPU))
     assert sum(rounds(launch.body) for launch in found.tree.launches) == 2  # of g and t together: of 32 lanes, and of 16
+    places = [buffer.extents for buffer in found.tree.buffers if "_acc" in buffer.name and not buffer.dtype.is_float]
+    assert places == [(integer(1),)] * 2, "of an array of lanes LLVM makes no register"
     kernel = loopfuse.loads(textwrap.dedent(MIXED))
+    code = str(optimize_llvm(kernel.compile("cpu", emit={"llvm"}).llvm or "", Target("cpu", "x86-64-v3")))
+    assert re.search(r"add <\d+ x i64>", code)
     rng = np.random.default_rng(5)
     for count in (1, 16, 33, 40_000):
         a, b = rng.integers(0, 256, count).astype(np.uint8), rng.integers(-9, 9, count).astype(np.int16)

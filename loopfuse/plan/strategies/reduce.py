@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from loopfuse.base.dtypes import DType
@@ -138,17 +139,18 @@ def _neutral(statement: Statement, dtype: DType) -> Const:
 
 
 def _accumulators(
-    updates: Sequence[Statement], site: Site, partial_extents: tuple[Expr, ...], lanes: int
+    updates: Sequence[Statement], site: Site, partial_extents: tuple[Expr, ...], lanes: Mapping[str, int]
 ) -> list[Accumulator]:
+    """`lanes`: how many there are of each, by statement; none are registers without places."""
     out: list[Accumulator] = []
     for statement in updates:
         array, dtype = statement.target.array, statement.target.dtype
         private = site.names.fresh(f"{array}_acc")
-        partial = site.names.fresh(f"{array}_partial")
-        shape = (integer(lanes),) if lanes else ()
+        slots = site.names.fresh(f"{array}_partial")
+        shape = (integer(lanes[statement.id]),) if statement.id in lanes else ()
         site.names.add(Buffer(private, array, dtype, shape, Register()))
-        site.names.add(Buffer(partial, "", dtype, partial_extents, Global()))
-        out.append(Accumulator(statement, fold_of(statement.reduction), Load(private, (), dtype), partial))
+        site.names.add(Buffer(slots, "", dtype, partial_extents, Global()))
+        out.append(Accumulator(statement, fold_of(statement.reduction), Load(private, (), dtype), slots))
     return out
 
 
@@ -232,7 +234,7 @@ def _gpu(
     names = site.names
     dims = order_dims(group)
     blocks = BLOCKS if len(dims) == 1 else ROWS * COLUMNS
-    accumulators = _accumulators(updates, site, (integer(blocks),), 0)
+    accumulators = _accumulators(updates, site, (integer(blocks),), {})
     redirect = {a.key: a.private for a in accumulators}
     thread = names.fresh("t")
     grid: list[tuple[str, int]] = []
@@ -341,7 +343,9 @@ def _cpu(
     longest = _most(group, site, last, extent, length)
     most.append(_positive(ceil_div(longest, size_of_chunk * extent.step)))
     pieces, strands = _cpu_pieces(group, site, updates, extents)
-    accumulators = _accumulators(updates, site, tuple(most), strands * LANES)
+    runs = {id: piece.where for piece in pieces for id in piece.updates}
+    counts = {Where.VECTOR: strands * LANES, Where.UNROLLED: LANES, None: 1}
+    accumulators = _accumulators(updates, site, tuple(most), {statement.id: counts[runs[statement.id]] for statement in updates})
     chunk = names.fresh(f"{hint_of(group, last)}b")
     point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
     chunks, low, high = in_chunks(extent, size_of_chunk, chunk)
@@ -360,8 +364,12 @@ def _cpu(
         return (Loop(lane, integer(0), integer(parts), 1, Where.UNROLLED, inner),)
 
     for a in accumulators:
-        nothing = _neutral(a.statement, a.private.dtype)
-        body += lanes(strands, Where.VECTOR, lambda k, a=a, nothing=nothing: (Copy(at_lane(a, k), nothing),))
+        fill = partial(_filled, a)
+        match runs[a.statement.id]:
+            case None:
+                body += fill(integer(0))
+            case where:
+                body += lanes(strands if where is Where.VECTOR else 1, where, fill)
     first = {a.key: _lane(a, integer(0)) for a in accumulators}
 
     def rounds(parts: int) -> Expr:
@@ -404,9 +412,16 @@ def _cpu(
     if rest:
         body.append(plain(tuple(sorted(rest)), end))
     for a in accumulators:
-        whole = Update(a.statement.id, a.op, a.private, True)
-        partial = Load(a.partial, slots, a.private.dtype)
-        body += put_together(whole, lambda k, a=a: at_lane(a, k), strands * LANES, partial, names)
+        found = Load(a.partial, slots, a.private.dtype)
+        if runs[a.statement.id] is Where.VECTOR:
+            whole = Update(a.statement.id, a.op, a.private, True)
+            body += put_together(whole, partial(at_lane, a), strands * LANES, found, names)
+            continue
+        if runs[a.statement.id] is Where.UNROLLED:
+            lane = names.fresh("l")
+            fold = Fold(a.op, first[a.key], _lane(a, Iter(lane)))
+            body.append(Loop(lane, integer(1), integer(LANES), 1, Where.UNROLLED, (fold,)))
+        body.append(Copy(found, first[a.key]))
     inside: tuple[TreeNode, ...] = (Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(body)),)
     for (dim, var) in reversed(outer):
         inside = (Loop(var, integer(0), count_of(extents[dim]), 1, Where.THREAD, inside),)
@@ -418,10 +433,12 @@ def _cpu(
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """Nodes of an iteration, by position, that have a loop of their own over a chunk: whole rounds in lanes, which are run so (None: all one
-    by one, as they add to nothing). `is_followed`: what is left of rounds comes before the next piece."""
+    by one: sums of whole numbers, of which LLVM makes vectors itself where they have one place). `updates`: the statements in them that are reductions.
+    `is_followed`: what is left of rounds comes before the next piece."""
 
     keep: tuple[int, ...]
     where: Where | None
+    updates: set[str]
     is_followed: bool = False
 
 
@@ -430,17 +447,23 @@ def _cpu_pieces(
 ) -> tuple[list[_Piece], int]:
     """The loops over a chunk, and how many times LANES accumulators each update has."""
     trial = replace(site, names=site.names.copy())
-    accumulators = _accumulators(updates, trial, (), LANES)
+    accumulators = _accumulators(updates, trial, (), dict.fromkeys((s.id for s in updates), LANES))
     point: dict[str, Expr] = {dim: Iter(f"@{dim}") for dim in group.dims}
     var = f"@{order_dims(group)[-1]}"
     nodes = _stage_one(group, trial, extents, point, {a.key: _lane(a, integer(0)) for a in accumulators})
     floats = {a.private.array for a in accumulators if a.private.dtype.is_float}
+    summed = {statement.id for statement in updates}
     out: list[_Piece] = []
     vectors: list[tuple[int, ...]] = []
+
+    def add(keep: tuple[int, ...], where: Where | None, is_followed: bool = False) -> None:
+        found = {node.statement for node in walk_nodes(tuple(nodes[k] for k in keep)) if isinstance(node, Compute)}
+        out.append(_Piece(keep, where, summed & found, is_followed))
+
     for part in independent_parts(nodes):
         inside = [nodes[k] for k in part]
         if not any(_adds_to(node, floats) for node in inside):
-            out.append(_Piece(part, None))
+            add(part, None)
             continue
         if all(_is_at_once(node, floats) for node in inside):
             vectors.append(part)
@@ -449,10 +472,10 @@ def _cpu_pieces(
         for piece in pieces:
             adds = any(_adds_to(nodes[k], floats) for k in piece)
             at_once = all(_is_at_once(nodes[k], floats) for k in piece)
-            out.append(_Piece(piece, (Where.VECTOR if at_once else Where.UNROLLED) if adds else None, adds and len(pieces) > 1))
+            add(piece, (Where.VECTOR if at_once else Where.UNROLLED) if adds else None, adds and len(pieces) > 1)
     together = sharing(vectors, nodes, var)
-    out += [_Piece(part, Where.VECTOR) for part in together]
-    summed = {statement.id for statement in updates}
+    for part in together:
+        add(part, Where.VECTOR)
     strands = strands_of([[nodes[k] for k in part] for part in together], summed) if together else 1
     return out, strands
 
@@ -464,7 +487,7 @@ def _cpu_chunk(
     power of two. It is the same for all sizes, and with it the order."""
     trial = replace(site, names=site.names.copy())
     point: dict[str, Expr] = {dim: Iter(trial.names.fresh("at")) for dim in group.dims}
-    cells = {a.key: _lane(a, integer(0)) for a in _accumulators(updates, trial, (), LANES)}
+    cells = {a.key: _lane(a, integer(0)) for a in _accumulators(updates, trial, (), dict.fromkeys((s.id for s in updates), LANES))}
     fitting = CHUNK_PRICE // usual_price(tuple(_stage_one(group, trial, extents, point, cells)))
     return max(LANES, min(CHUNK, 1 << max(0, fitting.bit_length() - 1)))
 
@@ -541,6 +564,10 @@ def _is_at_once(node: TreeNode, accumulators: set[str]) -> bool:
     if not isinstance(node, Compute):
         return False
     return node.predicate is None or (node.target.array in accumulators and not has_checks(node.predicate, node.value))
+
+
+def _filled(a: Accumulator, lane: Expr) -> tuple[TreeNode, ...]:
+    return (Copy(_lane(a, tidy(lane)), _neutral(a.statement, a.private.dtype)),)
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

@@ -633,6 +633,7 @@ CASES = (
     _case("syrk", "syrk", matrices("alpha beta C A", C="N N", A="N M"), "N=700 M=600", "N=9 M=7", "C", inout=("C",),
           numba=syrk, note="numba: dot products of rows"),
     _case("trisolv", "trisolv", for_trisolv, "N=4000", "N=13", "return", parallel=ORDER,
+          reason="one thread, sums in the program's order, four rows at once: numba adds up each row in vectors",
           forms={"torch": t_trisolv, "jax": j_trisolv}),
     _case("trmm", "trmm", matrices("alpha A B", A="M M", B="M N"), "M=700 N=800", "M=9 N=7", "B", inout=("B",), numba=trmm,
           note=_BLOCKS, forms={"torch": t_trmm, "jax": j_trmm}),

@@ -18,24 +18,17 @@ from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, integer
 from loopfuse.tree.looptree import Compute, Loop, Mapping, TreeNode
 from loopfuse.tree.rewrite.independent import consecutive_parts
 
-TOGETHER = """
-    kernel k(x: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):
+THREE = """
+    kernel k({arrays}, out a: f32[1], out b: f32[1], out c: f32[1]):
         let total = sum(i in 0..N: x[i])
-        let squares = sum(i in 0..N: x[i] * x[i])
-        let high = max(i in 0..N: x[i])
+        let squares = sum(i in 0..N: {y}[i] * {y}[i])
+        let high = max(i in 0..N: {z}[i])
         a[0] = total
         b[0] = squares
         c[0] = high
     """
-APART = """
-    kernel k(x: f32[N], y: f32[N], z: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):
-        let total = sum(i in 0..N: x[i])
-        let squares = sum(i in 0..N: y[i] * y[i])
-        let high = max(i in 0..N: z[i])
-        a[0] = total
-        b[0] = squares
-        c[0] = high
-    """
+TOGETHER = THREE.format(arrays="x: f32[N]", y="x", z="x")
+APART = THREE.format(arrays="x: f32[N], y: f32[N], z: f32[N]", y="y", z="z")
 SHARED = """
     kernel k(x: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):
         var total: f32 = 0.0

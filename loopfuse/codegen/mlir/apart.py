@@ -22,7 +22,16 @@ from dataclasses import dataclass, field, replace
 from loopfuse.codegen.abi import node_expressions
 from loopfuse.codegen.build import Scope
 from loopfuse.codegen.mlir.emit import Emitter
-from loopfuse.codegen.mlir.index import Atom, Facts, Linear, Operation, linear, mentions
+from loopfuse.codegen.mlir.index import (
+    Atom,
+    Facts,
+    Linear,
+    Operation,
+    innermost,
+    is_size,
+    linear,
+    mentions,
+)
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import children, loads
 from loopfuse.tree import looptree
@@ -248,26 +257,16 @@ def always_differ(one: Linear, other: Linear, facts: Facts) -> bool:
 
 def _is_positive(form: Linear, facts: Facts, steps: int) -> bool:
     """Is it at least 1 wherever the loops around run? Each variable is put at an end of its range, inner ones first."""
-    around = list(facts.ranges)
-    last = max(
-        (term for term in form.terms if isinstance(term[0], nodes.Iter) and term[0].name in facts.ranges),
-        key=lambda term: around.index(_name(term[0])),
-        default=None,
-    )
+    last = innermost(form, facts)
     if last is None:
-        return form.constant > 0 and all(_is_size(atom, facts) and factor > 0 for atom, factor in form.terms)
+        return form.constant > 0 and all(is_size(atom, facts) and factor > 0 for atom, factor in form.terms)
     if not steps:
         return False
     atom, factor = last
-    lower, upper = facts.ranges[_name(atom)]
+    lower, upper = facts.ranges[atom.name]
     rest = form.plus(Linear(((atom, factor),), 0), -1)
     ends = _ends("max", lower) if factor > 0 else _ends("min", upper.plus(Linear((), -1)))
     return any(_is_positive(rest.plus(end.times(factor)), facts, steps - 1) for end in ends)
-
-
-def _name(atom: Atom) -> str:
-    assert isinstance(atom, nodes.Iter)
-    return atom.name
 
 
 def _ends(op: str, form: Linear) -> Iterator[Linear]:
@@ -278,7 +277,3 @@ def _ends(op: str, form: Linear) -> Iterator[Linear]:
                 yield from _ends(op, Linear(side.terms, side.constant + form.constant))
         case _:
             yield form
-
-
-def _is_size(atom: Atom, facts: Facts) -> bool:
-    return isinstance(atom, nodes.Symbol) and atom.name in facts.sizes

@@ -261,6 +261,17 @@ def divisor(form: Linear, facts: Facts) -> int:
     return total
 
 
+def is_size(atom: Atom, facts: Facts) -> bool:
+    """Is it a symbol that is never negative?"""
+    return isinstance(atom, nodes.Symbol) and atom.name in facts.sizes
+
+
+def innermost(form: Linear, facts: Facts) -> tuple[nodes.Iter, int] | None:
+    """The term of a variable of the loops around, the innermost of those in the form; None where there is none."""
+    found = {atom.name: (atom, factor) for atom, factor in form.terms if isinstance(atom, nodes.Iter)}
+    return next((found[name] for name in reversed(facts.ranges) if name in found), None)
+
+
 def is_even(form: Linear, facts: Facts) -> bool:
     """Is `form` even, whatever its atoms are? (`r * W - r % 2` is, where W is odd.)"""
     names = sorted(_names(form))

@@ -65,11 +65,13 @@ def along_lines(emitter: Emitter, loop: Loop, body: tuple[TreeNode, ...]) -> tup
         if isinstance(node, Compute | Copy) and arrays.count(node.target.array) == 1 and _is_plain(node)
         if node.target.array in emitter.nontemporal and _goes_along(emitter, node.target, var)
     ]
-    found = [each for each in found if each.dtype.bytes == found[-1].dtype.bytes]
-    most = most_between(loop.lower, loop.upper)
-    if found and most is not None and most * found[-1].dtype.bytes < SHORTEST:
+    if not found:
         return ()
-    if any(_lags(emitter, load, found[-1], var) for load in reads if found):
+    most, size = most_between(loop.lower, loop.upper), found[-1].dtype.bytes
+    if most is not None and most * size < SHORTEST:
+        return ()
+    found = [each for each in found if each.dtype.bytes == size]
+    if any(_lags(emitter, load, found[-1], var) for load in reads):
         del found[:-1]
     return tuple(found)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from loopfuse.codegen.build import Builder
 from loopfuse.codegen.ir import Value
-from loopfuse.codegen.mlir.index import Atom, Facts, Linear, Operation
+from loopfuse.codegen.mlir.index import Atom, Facts, Linear, Operation, innermost, is_size
 from loopfuse.lang import nodes
 
 MOST = 3
@@ -61,25 +61,10 @@ def is_never_negative(form: Linear, facts: Facts, steps: int = STEPS) -> bool:
             ways = (rest.plus(side.times(factor)) for side in (atom.left, atom.right))
             one_will_do = (atom.op == "max") == (factor > 0)
             return (any if one_will_do else all)(is_never_negative(way, facts, steps - 1) for way in ways)
-    around = list(facts.ranges)
-    inner = max(
-        (term for term in form.terms if isinstance(term[0], nodes.Iter) and term[0].name in facts.ranges),
-        key=lambda term: around.index(_name(term[0])),
-        default=None,
-    )
+    inner = innermost(form, facts)
     if inner is None:
-        return form.constant >= 0 and all(_is_size(atom, facts) and factor > 0 for atom, factor in form.terms)
+        return form.constant >= 0 and all(is_size(atom, facts) and factor > 0 for atom, factor in form.terms)
     atom, factor = inner
-    assert isinstance(atom, nodes.Iter)
     lower, upper = facts.ranges[atom.name]
     end = lower if factor > 0 else upper.plus(Linear((), -1))
     return is_never_negative(form.plus(Linear((inner,), 0), -1).plus(end.times(factor)), facts, steps - 1)
-
-
-def _is_size(atom: Atom, facts: Facts) -> bool:
-    return isinstance(atom, nodes.Symbol) and atom.name in facts.sizes
-
-
-def _name(atom: Atom) -> str:
-    assert isinstance(atom, nodes.Iter)
-    return atom.name

@@ -287,6 +287,17 @@ def narrowed(loop: Loop) -> TreeNode:
     return Guard(conjoin(*outside), (node,)) if outside else node
 
 
+def over_own_places(loop: Loop, parts: Callable[[Loop], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+    """What `parts` makes of the loop, narrowed."""
+    match narrowed(loop):
+        case Guard(condition=condition, then=(Loop() as inside,)):
+            return (Guard(condition, parts(inside)),)
+        case Loop() as whole:
+            return parts(whole)
+        case other:
+            return (other,)
+
+
 def _usual(
     body: tuple[TreeNode, ...], var: str, inner: frozenset[str], of_sizes: bool = False
 ) -> tuple[list[Expr], list[Expr], tuple[TreeNode, ...]]:

@@ -102,12 +102,6 @@ def in_lanes(
         var = names.fresh("c" if mapping is Where.SERIAL else "l")
         return Loop(var, lower, upper, 1, mapping, body(Iter(var)))
 
-    def lanes(parts: int, width: int, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
-        """What `body` says of each of `parts` times `width` lanes."""
-        if parts == 1:
-            return side_by_side(width, body, names)
-        return (loop(zero, integer(parts), Where.UNROLLED, lambda k: lanes(1, width, lambda lane: body(k * width + lane))),)
-
     def lane(target: Load, number: Expr) -> Load:
         return Load(cells[target].array, (tidy(number),), target.dtype)
 
@@ -126,14 +120,14 @@ def in_lanes(
             size = parts * width
 
             def turn(number: Expr, parts: int = parts, width: int = width, size: int = size) -> tuple[TreeNode, ...]:
-                return lanes(parts, width, lambda k: one(lower + number * size + k, k, keep))
+                return in_strands(parts, width, lambda k: one(lower + number * size + k, k, keep), names)
 
             out.append(loop(tidy(done * (before // size)), count // size, Where.SERIAL, turn))
             before, done = size, count // size
         return out
 
     def cleared(update: Update) -> tuple[TreeNode, ...]:
-        return lanes(strands, LANES, lambda k: (Copy(lane(update.target, k), update.nothing),))
+        return in_strands(strands, LANES, lambda k: (Copy(lane(update.target, k), update.nothing),), names)
 
     out: list[TreeNode] = [node for update in updates for node in cleared(update)]
     out += inside([node for part in parts for node in turns(part)])
@@ -142,12 +136,25 @@ def in_lanes(
     return out
 
 
-def side_by_side(width: int, body: Callable[[Expr], tuple[TreeNode, ...]], names: Names) -> tuple[TreeNode, ...]:
+def in_strands(
+    parts: int, width: int, body: Callable[[Expr], tuple[TreeNode, ...]], names: Names, where: Where = Where.VECTOR
+) -> tuple[TreeNode, ...]:
+    """What `body` says of each of `parts` times `width` lanes."""
+    if parts == 1:
+        return side_by_side(width, body, names, where)
+    var = names.fresh("l")
+    inner = in_strands(1, width, lambda lane: body(Iter(var) * width + lane), names, where)
+    return (Loop(var, integer(0), integer(parts), 1, Where.UNROLLED, inner),)
+
+
+def side_by_side(
+    width: int, body: Callable[[Expr], tuple[TreeNode, ...]], names: Names, where: Where = Where.VECTOR
+) -> tuple[TreeNode, ...]:
     """What `body` says of each of so many neighbours, as a vector."""
     if width == 1:
         return body(integer(0))
     var = names.fresh("l")
-    return (Loop(var, integer(0), integer(width), 1, Where.VECTOR, body(Iter(var))),)
+    return (Loop(var, integer(0), integer(width), 1, where, body(Iter(var))),)
 
 
 def put_together(update: Update, lane: Callable[[Expr], Load], count: int, place: Load, names: Names) -> list[TreeNode]:

@@ -20,7 +20,7 @@ from loopfuse.lang.linear import constant_value, linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.plan.mapping.body import Names
-from loopfuse.plan.mapping.interior import narrowed, split_interior
+from loopfuse.plan.mapping.interior import over_own_places, split_interior
 from loopfuse.plan.mapping.joined import join_neighbours
 from loopfuse.tree.looptree import Buffer, Compute, Guard, LineBuffer, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -122,13 +122,7 @@ def plan_strips(
                         return map_expr(one, substitute(expr, {var: Iter(inner)}))
 
                     loop = Loop(inner, *ends, 1, Where.SERIAL, map_expressions(nodes, moved))
-                    match narrowed(loop):
-                        case Guard(condition=condition, then=(Loop() as inside,)):
-                            out.append(Guard(condition, split_interior(inside, names.fresh)))
-                        case Loop() as whole:
-                            out += split_interior(whole, names.fresh)
-                        case other:
-                            out.append(other)
+                    out += over_own_places(loop, lambda each: split_interior(each, names.fresh))
                 case Outside(node=Loop() as node, parts=(inside,)):
                     out.append(replace(node, body=built(inside)))
                 case Outside(node=Guard() as node, parts=(then, otherwise)):

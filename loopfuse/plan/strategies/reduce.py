@@ -10,7 +10,7 @@ computed on the way, and scalar statements behind them run in the last step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import has_checks, iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, merge_guards, tidy_load
 from loopfuse.plan.mapping.interior import split_inner
-from loopfuse.plan.mapping.lanes import LANES, Update, put_together, sharing, strands_of
+from loopfuse.plan.mapping.lanes import LANES, Update, in_strands, put_together, sharing, strands_of
 from loopfuse.plan.mapping.space import (
     Extent,
     Site,
@@ -352,24 +352,13 @@ def _cpu(
     slots = (*(Iter(var) for _, var in outer), Iter(chunk))
     body: list[TreeNode] = []
 
-    def at_lane(a: Accumulator, number: Expr) -> Load:
-        return _lane(a, tidy(number))
-
-    def lanes(parts: int, where: Where, at: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
-        """What `at` says of each of so many times LANES lanes."""
-        lane = names.fresh("l")
-        if parts == 1:
-            return (Loop(lane, integer(0), integer(LANES), 1, where, at(Iter(lane))),)
-        inner = lanes(1, where, lambda number: at(tidy(Iter(lane) * LANES + number)))
-        return (Loop(lane, integer(0), integer(parts), 1, Where.UNROLLED, inner),)
-
     for a in accumulators:
         fill = partial(_filled, a)
         match runs[a.statement.id]:
             case None:
                 body += fill(integer(0))
             case where:
-                body += lanes(strands if where is Where.VECTOR else 1, where, fill)
+                body += in_strands(strands if where is Where.VECTOR else 1, LANES, fill, names, where)
     first = {a.key: _lane(a, integer(0)) for a in accumulators}
 
     def rounds(parts: int) -> Expr:
@@ -387,11 +376,11 @@ def _cpu(
 
         def at(number: Expr) -> tuple[TreeNode, ...]:
             place = tidy(low + (Iter(turn) * (parts * LANES) + number) * extent.step)
-            cells = {a.key: at_lane(a, number) for a in accumulators}
+            cells = {a.key: _lane(a, number) for a in accumulators}
             nodes = _stage_one(group, site, extents, {**point, last: place}, cells)
             return tuple(nodes[k] for k in keep)
 
-        return Loop(turn, begin, rounds(parts), 1, Where.SERIAL, lanes(parts, where, at))
+        return Loop(turn, begin, rounds(parts), 1, Where.SERIAL, in_strands(parts, LANES, at, names, where))
 
     end = low + rounds(1) * (LANES * extent.step)
     rest: list[int] = []
@@ -415,7 +404,7 @@ def _cpu(
         found = Load(a.partial, slots, a.private.dtype)
         if runs[a.statement.id] is Where.VECTOR:
             whole = Update(a.statement.id, a.op, a.private, True)
-            body += put_together(whole, partial(at_lane, a), strands * LANES, found, names)
+            body += put_together(whole, partial(_lane, a), strands * LANES, found, names)
             continue
         if runs[a.statement.id] is Where.UNROLLED:
             lane = names.fresh("l")
@@ -567,11 +556,11 @@ def _is_at_once(node: TreeNode, accumulators: set[str]) -> bool:
 
 
 def _filled(a: Accumulator, lane: Expr) -> tuple[TreeNode, ...]:
-    return (Copy(_lane(a, tidy(lane)), _neutral(a.statement, a.private.dtype)),)
+    return (Copy(_lane(a, lane), _neutral(a.statement, a.private.dtype)),)
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:
-    return Load(a.private.array, (lane,), a.private.dtype)
+    return Load(a.private.array, (tidy(lane),), a.private.dtype)
 
 
 def _positive(count: Expr) -> Expr:

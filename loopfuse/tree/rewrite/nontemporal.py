@@ -6,8 +6,8 @@
 A processor that stores reads the line first, to have the whole of it: of an array that no cache holds anyway, a third of
 what a copy moves is for nothing. Where caches hold the array, the next loop finds it there.
 
-Side condition: the launch reads nothing of the array. (What it writes twice should find the first in a cache.) Such stores come to memory in no order, and have all come when the
-launch has ended. What is stored where is the same: the checker has nothing to erase.
+Side condition: the launch reads nothing of the array. Such stores come to memory in no order, and have all come when the
+launch has ended. (What it writes twice should find the first in a cache.) What is stored where is the same: the checker has nothing to erase.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.interior import (
     divisions_apart,
     guards_outside,
-    narrowed,
+    over_own_places,
     split_inner,
     split_interior,
     without_guards,
@@ -151,13 +151,7 @@ def _cpu_loops(
         body = _in_lanes(guards_outside(body), group, site)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
-        match narrowed(loop):
-            case Guard(condition=condition, then=(Loop() as inside,)):
-                nodes = (Guard(condition, _in_parts(inside, around, names.fresh)),)
-            case Loop() as inside:
-                nodes = _in_parts(inside, around, names.fresh)
-            case other:
-                nodes = (other,)
+        nodes = over_own_places(loop, lambda each: _in_parts(each, around, names.fresh))
     for name, count in reversed(outer):
         nodes = (Loop(name, integer(0), count, 1, Where.THREAD, nodes),)
     return nodes

@@ -41,13 +41,15 @@ from loopfuse.tree.looptree import (
     Mapping,
     Prefetch,
     Raise,
+    Rescale,
+    Running,
     Scan,
     Ticket,
     TreeNode,
     modulus_of,
 )
 from loopfuse.tree.price import launch_prices
-from loopfuse.tree.rewrite.maps import as_numbers
+from loopfuse.tree.rewrite import maps, running
 
 
 def not_lowered(what: str) -> LimitError:
@@ -96,7 +98,7 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (source,)
         case Scan(index=index):
             return index
-        case Combine() | Barrier() | Arrive():
+        case Combine() | Barrier() | Arrive() | Running() | Rescale():  # (the last two are numbers by now)
             return ()
         case _:
             assert_never(node)
@@ -386,7 +388,7 @@ def build_manifest(
 ) -> dict[str, Any]:
     """The manifest of `base.artifact` for `tree`. `asked`: the bytes of shared memory that launches
     have to ask for, by name (`shared_memory.placed_in`); code declares the others."""
-    tree = as_numbers(tree)
+    tree = running.as_numbers(maps.as_numbers(tree))
     parameters: list[dict[str, Any]] = []
     for param in kernel.params:
         match param:

@@ -156,6 +156,7 @@ def _homes(report: Report) -> str:
 
 def _notes(report: Report) -> str:
     notes = [f"{name}: reduced in another order" for name in report.reassociated]
+    notes += report.algebra
     notes += report.math_bounds
     notes += report.typed
     notes += [f"needs {condition}" for condition in report.preconditions]

@@ -315,6 +315,8 @@ def _details(report: Report) -> list[str]:
         names = ", ".join(report.reassociated)
         text = f"{names}: reduced in another order (--no-reassociate keeps the program's)"
         lines += _hang("  Order     ", text, 12)
+    for text in report.algebra:
+        lines += _hang("  Order     ", text, 12)
     for text in report.math_bounds:
         lines += _hang("  Bound     ", text, 12)
     for words in report.typed:

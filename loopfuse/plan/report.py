@@ -20,7 +20,8 @@ from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.needs import summarise_needs
 from loopfuse.poly.reuse import Moved, is_border, traffic
-from loopfuse.tree.looptree import Launch, LineBuffer
+from loopfuse.tree.looptree import Launch, LineBuffer, LoopTree, Running
+from loopfuse.tree.rewrite.running import algebra, rescale_of
 from loopfuse.tree.walk import node_expressions, walk_nodes
 
 
@@ -73,6 +74,7 @@ def build_report(
             (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
         ),
         reassociated=tuple(dict.fromkeys(reassociated(program, scheduled))),
+        algebra=one_pass_of_two(scheduled.tree),
         math_bounds=_math_bounds(program, ulp_bounds),
         copies=tuple(
             (a.name, tuple(name.split(".")[0] for name in store.leading))
@@ -435,6 +437,12 @@ def reassociated(program: PolyProgram, scheduled: Scheduled) -> list[str]:
         for s in program.statements
         if s.id in changed and s.target.dtype.is_float and s.operation in ("sum", "prod", "")
     ]
+
+
+def one_pass_of_two(tree: LoopTree) -> tuple[str, ...]:
+    """What a tree reduces in one pass though the program has two, and by which algebra."""
+    found = (rescale_of(node) for launch in tree.launches for node in walk_nodes(launch.body) if isinstance(node, Running))
+    return tuple(dict.fromkeys(algebra(one, base_name(tree.buffer(one.result.array).array)) for one in found))
 
 
 def _math_bounds(

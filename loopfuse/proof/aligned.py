@@ -43,6 +43,8 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Rescale,
+    Running,
     Scan,
     Ticket,
 )
@@ -121,7 +123,7 @@ def _written(launch: Launch) -> set[str]:
                 found.add(place.array)
             case Combine(buffer=name) | Scan(buffer=name):
                 found.add(name)
-            case Loop() | Guard() | Barrier() | Prefetch() | Arrive():
+            case Loop() | Guard() | Barrier() | Prefetch() | Arrive() | Running() | Rescale():  # (the last two are erased)
                 pass
             case _:
                 assert_never(node)

@@ -73,7 +73,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.printer import print_expr
-from loopfuse.tree.rewrite import specialise, turns
+from loopfuse.tree.rewrite import running, specialise, turns
 from loopfuse.tree.walk import (
     conditions_with_aligned,
     mentions_aligned,
@@ -124,7 +124,7 @@ def verify(
             return Verdict("unknown", (_gave_up(error),), 0, ("coalesced",))
         if uncovered:
             return Verdict("wrong", (uncovered,), 0, ("coalesced",))
-    tree = open_tiles(without_written_out(specialise.erase(turns.erase(tree))))
+    tree = open_tiles(without_written_out(specialise.erase(running.erase(turns.erase(tree)))))
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0

@@ -45,6 +45,8 @@ from loopfuse.tree.looptree import (
     Mapping,
     Prefetch,
     Raise,
+    Rescale,
+    Running,
     Scan,
     Shared,
     Ticket,
@@ -440,6 +442,8 @@ class Events:
                 pass  # they neither read nor write
             case Ticket():
                 raise Undecided("a ticket that is not the last thing its blocks do")
+            case Running() | Rescale():
+                raise Undecided("a running reduction that is not erased")
 
     def _leaf(self, node: TreeNode, scope: _Scope) -> None:
         match node:

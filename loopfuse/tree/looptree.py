@@ -420,6 +420,40 @@ class Ticket:
     body: tuple[TreeNode, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A reduction and sums of what depends on its result, in one pass over what both go along (`tree.rewrite.running`): `body`
+    has the updates of both, a `Rescale` between those of each part of the pass, and one behind the pass, once the result is there. It
+    means the two passes one after the other."""
+
+    body: tuple[TreeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """In a Running: a thread's `sums` depend on the value `seen`, and are made what they are for another: for what `reference`, the
+    thread's part of the reduction `op`, has now; `last`, behind the pass, for `result`.
+
+    max, min: terms are multiples of `exp(e - seen)` (of min `exp(seen - e)`; or of the like), `result` is the reference; `own`: (was), what `seen` stands
+    for; `factor`: `exp(was - reference)`, by which they are multiplied.
+    sum: terms are `(e - seen) ** 2`, `result` is anything that all threads have; `own`: (count, before, linear), how many elements the reference
+    has, how many the sums have, and their sum of `e - seen`."""
+
+    op: str
+    reference: Load
+    result: Load
+    seen: Load
+    own: tuple[Load, ...]
+    sums: tuple[Load, ...]
+    factor: Expr | None = None
+    last: bool = False
+
+    @property
+    def places(self) -> tuple[Load, ...]:
+        """All registers that it names."""
+        return self.reference, self.result, self.seen, *self.own, *self.sums
+
+
 TreeNode = (
     Loop
     | Guard
@@ -434,6 +468,8 @@ TreeNode = (
     | Ticket
     | Prefetch
     | Arrive
+    | Running
+    | Rescale
 )
 
 

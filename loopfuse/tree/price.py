@@ -31,6 +31,8 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Rescale,
+    Running,
     Scan,
     Ticket,
     TreeNode,
@@ -41,6 +43,8 @@ from loopfuse.tree.looptree import (
 
 PICOSECONDS = 50
 """An instruction for one element."""
+RESCALE = 24
+"""An exponential and what is done with it."""
 DATA_TRIPS = 32
 """What a loop whose bounds depend on data is taken to run."""
 LARGE = 1024
@@ -112,8 +116,10 @@ def _node(node: TreeNode, middles: Middles) -> Expr:
         case Compute(value=value, predicate=predicate):
             tested = 0.0 if predicate is None else expression_price(predicate, "cpu")
             return integer(ceil(OPERATION + expression_price(value, "cpu") + tested))
-        case Ticket():
+        case Ticket() | Running():
             return price(node.body, middles)
+        case Rescale():
+            return integer(RESCALE)
         case Copy() | Fold() | Combine() | Scan() | Prefetch() | Raise() | Await():
             return integer(OPERATION)
         case Barrier() | Arrive():

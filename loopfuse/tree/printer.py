@@ -36,6 +36,8 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Rescale,
+    Running,
     Scan,
     Shared,
     Ticket,
@@ -162,6 +164,13 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             through = f" through {node.words}" if node.words else ""
             where = f"[{', '.join(map(print_expr, node.index))}]" if node.index else ""
             lines.append(f"{indent}scan {node.op} {node.buffer}{where} over {', '.join(node.over)}{through}")
+        case Running():
+            lines.append(f"{indent}running")
+            _nodes(node.body, depth + 1, lines)
+        case Rescale(op=op, reference=reference, result=result, seen=seen, own=own, sums=sums, factor=factor):
+            to = f"{op} {print_expr(reference)}" if not node.last else f"{print_expr(result)} at last"
+            by = f"{to}, seen as {print_expr(seen)}, by {print_expr(factor) if factor else ', '.join(map(print_expr, own))}"
+            lines.append(f"{indent}rescale {', '.join(map(print_expr, sums))} to {by}")
         case Barrier():
             lines.append(f"{indent}barrier {node.scope}")
         case Raise():

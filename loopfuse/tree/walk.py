@@ -30,6 +30,8 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Rescale,
+    Running,
     Scan,
     Ticket,
     TreeNode,
@@ -41,7 +43,7 @@ from loopfuse.tree.looptree import Mapping as Where
 def bodies(node: TreeNode) -> tuple[tuple[TreeNode, ...], ...]:
     """The node lists directly inside `node`, in text order."""
     match node:
-        case Loop(body=body) | Ticket(body=body):
+        case Loop(body=body) | Ticket(body=body) | Running(body=body):
             return (body,)
         case Guard(then=then, otherwise=otherwise):
             return (then, otherwise)
@@ -85,7 +87,9 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (source,)
         case Scan(index=index):
             return index
-        case Combine() | Barrier() | Arrive():
+        case Rescale(places=places):
+            return places
+        case Combine() | Barrier() | Arrive() | Running():
             return ()
 
 
@@ -115,6 +119,16 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
                 return Prefetch(as_load(change(source)))
             case Scan(index=index):
                 return replace(node, index=tuple(map(change, index)))
+            case Running(body=body):
+                return Running(each(body))
+            case Rescale(reference=reference, result=result, seen=seen, own=own, sums=sums, factor=factor):
+
+                def places(loads: Sequence[Load]) -> tuple[Load, ...]:
+                    return tuple(as_load(change(load)) for load in loads)
+
+                one, other, third = places((reference, result, seen))
+                factor = None if factor is None else change(factor)
+                return Rescale(node.op, one, other, third, places(own), places(sums), factor, node.last)
             case Combine() | Barrier() | Arrive():
                 return node
             case _:
@@ -137,6 +151,8 @@ def with_new_loops(nodes: Sequence[TreeNode], fresh: Callable[[str], str]) -> tu
                 out.append(replace(node, var=var, body=with_new_loops(inside, fresh)))
             case Guard(then=then, otherwise=otherwise):
                 out.append(replace(node, then=with_new_loops(then, fresh), otherwise=with_new_loops(otherwise, fresh)))
+            case Running(body=body):
+                out.append(Running(with_new_loops(body, fresh)))
             case _:
                 out.append(node)
     return tuple(out)
@@ -208,6 +224,8 @@ def written_out(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
                 return replace(node, mapping=way, body=written_out(body))
             case Guard(then=then, otherwise=otherwise):
                 return replace(node, then=written_out(then), otherwise=written_out(otherwise))
+            case Running(body=body):
+                return Running(written_out(body))
             case _:
                 return node
 
@@ -272,7 +290,7 @@ def map_nodes(change: Callable[[TreeNode], tuple[TreeNode, ...]], tree: LoopTree
         match node:
             case Guard():
                 return replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise))
-            case Loop() | Ticket():
+            case Loop() | Ticket() | Running():
                 return replace(node, body=nodes(node.body))
             case _:
                 return node

@@ -27,6 +27,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Mapping,
     Raise,
+    Running,
     Ticket,
     TreeNode,
 )
@@ -49,7 +50,7 @@ def map_bodies(tree: LoopTree, function: Callable[[Nodes], Nodes]) -> LoopTree:
 
     def node(each: TreeNode) -> TreeNode:
         match each:
-            case Loop() | Ticket():
+            case Loop() | Ticket() | Running():
                 return replace(each, body=nodes(each.body))
             case Guard():
                 return replace(each, then=nodes(each.then), otherwise=nodes(each.otherwise))
@@ -91,7 +92,7 @@ def _put(tree: LoopTree, at: str, nth: int, make: Callable[[Any], Nodes]) -> Loo
                     out += make(node)
                     continue
             match node:
-                case Loop() | Ticket():
+                case Loop() | Ticket() | Running():
                     out.append(replace(node, body=nodes(node.body)))
                 case Guard():
                     out.append(replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise)))

@@ -71,6 +71,8 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Rescale,
+    Running,
     Scan,
     Shared,
     Ticket,
@@ -216,6 +218,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_await(emitter, flag, value)
         case Ticket(counter=counter, count=count, body=body):
             emit_ticket(emitter, counter, count, lambda: emit_body(emitter, body))
+        case Running() | Rescale():
+            raise AssertionError("running reductions are numbers here")
         case _:
             assert_never(node)
     note_write(emitter, node)

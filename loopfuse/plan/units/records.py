@@ -96,7 +96,7 @@ class Report:
     """Everything `explain` shows of one kernel. Bytes are formulas; `passes` counts traversals of
     arrays (before, after) for the text form; `temporary_bytes` is what each temporary would have
     cost in memory; `checked` says what the checker answered and how long it took;
-    `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
+    `reassociated` names reductions whose order changed, `algebra` says which are one pass where the program has two, and by what; `math_bounds` the ulp bounds of math
     functions used that are not correctly rounded; `copies` the temporaries in memory of which the iterations of some loops
     have one each, and the loops' iterators; `machine` what it was planned for, where that was said by name or found; `fp` the level of arithmetic; `typed` locals of Python that start as plain numbers
     and have the type of what is added to them; `spelled` what a Python programmer writes for sizes that have no name
@@ -118,6 +118,7 @@ class Report:
     preconditions: tuple[str, ...]
     temporary_bytes: tuple[tuple[str, Formula], ...] = ()
     reassociated: tuple[str, ...] = ()
+    algebra: tuple[str, ...] = ()
     math_bounds: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     copies: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -17,6 +17,7 @@ from loopfuse.tree import chains
 from loopfuse.tree.form.chains import chains_fault
 from loopfuse.tree.form.late import late_fault, spread_fault
 from loopfuse.tree.form.maps import maps_fault
+from loopfuse.tree.form.running import running_fault
 from loopfuse.tree.form.straddled import arrival_fault, form_fault
 from loopfuse.tree.looptree import (
     ALIGNED,
@@ -49,6 +50,8 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Rescale,
+    Running,
     Scan,
     Shared,
     Ticket,
@@ -133,7 +136,7 @@ def check_tree(tree: LoopTree) -> None:
         for name, turns in _turning(tree.body, frozenset()):
             if name in turning - turns:
                 raise place.fail(name, "it has its turns in a host loop that is not around this")
-    faults = (late_fault, collapse_fault, coalesce_fault, maps_fault, chains_fault, nontemporal_fault)
+    faults = (late_fault, collapse_fault, coalesce_fault, maps_fault, chains_fault, nontemporal_fault, running_fault)
     for fault in (find(tree) for find in faults):
         if fault:
             raise place.fail(tree.kernel, fault)
@@ -367,6 +370,15 @@ def _check_node(node: TreeNode, place: _Place) -> None:
                 _check_atomic(node, what, place)
         case Combine() | Scan():
             _check_combine(node, what, place)
+        case Running(body=body):
+            if any(isinstance(each, Running) for each in walk_nodes(body)):
+                raise place.fail(what, "running reductions stand in no others")
+            _check_nodes(body, place)
+        case Rescale(places=places):
+            for load in places:
+                _check_names(load, what, place)
+                if not isinstance(place.tree.buffer(load.array).home, Register) or load.index:
+                    raise place.fail(what, "it names single registers")
         case Barrier(scope=scope):
             if scope not in ("warp", "block", "cluster"):
                 raise place.fail(what, "its scope is warp, block or cluster")

@@ -53,6 +53,8 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Rescale,
+    Running,
     Scan,
     Shared,
     Ticket,
@@ -62,8 +64,8 @@ from loopfuse.tree.looptree import (
     owns_lane,
     strip_of,
 )
+from loopfuse.tree.rewrite import maps, running
 from loopfuse.tree.rewrite.collapse import as_one
-from loopfuse.tree.rewrite.maps import as_numbers
 from loopfuse.tree.walk import node_expressions, resolve_resident, split_chain, walk_nodes
 
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
@@ -91,7 +93,7 @@ def run_tree(
     """
     if tree.resident is not None:
         tree = resolve_resident(tree, tree.resident if resident is None else Const(resident, DType.BOOL))
-    tree = as_numbers(as_one(tree))
+    tree = running.as_numbers(maps.as_numbers(as_one(tree)))
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):
         storage = {
@@ -475,6 +477,8 @@ class _LaunchWriter:
                 self.emit_wait("block", f"'ticket', {detail}", depth, "last = ")
                 self.emit(depth, "if last:")
                 self.emit_nodes(node.body, depth + 1)
+            case Running() | Rescale():
+                raise AssertionError("running reductions are numbers here")
 
     def emit_wait(self, scope: str, rest: str, depth: int, target: str = "") -> None:
         self.emit(depth, f"{target}yield Wait({scope!r}, {next(self.nodes)}, {rest})")

@@ -23,7 +23,7 @@ from functools import reduce
 from math import prod
 from types import MappingProxyType
 
-from loopfuse.lang.index import TRUE
+from loopfuse.lang.index import TRUE, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, combine, compare, integer
 from loopfuse.lang.semantics import neutral
@@ -39,6 +39,7 @@ from loopfuse.plan.strategies.rows.body import (
     touched,
 )
 from loopfuse.plan.strategies.rows.row_ahead import a_row_ahead
+from loopfuse.plan.strategies.rows.running import Pair, factor_of, pairs_of
 from loopfuse.plan.strategies.rows.turned import PAIR, halved, turn_of
 from loopfuse.tree.layout import Layout, Level, along
 from loopfuse.tree.looptree import (
@@ -50,6 +51,8 @@ from loopfuse.tree.looptree import (
     Fold,
     Guard,
     Loop,
+    Rescale,
+    Running,
     Shared,
     TreeNode,
 )
@@ -139,7 +142,7 @@ class Team:
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
     asks for before it needs the first, its part of a chunk of the row (at least a vector, of rows that have whole ones).
     `inside`: whether they have a row, where that is not the same for all that wait for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
-    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
+    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `whole`: all rows have. `many`: what is `staged` instead
     where the row is read again (0: the same). `pairs`: rows that have no whole vectors go by pairs; `turned`: the vectors are pairs, which rows of any length have but for one place: by how
     many places the row is turned, so that pairs start at even places of memory (0 or 1; None: they are no pairs)."""
 
@@ -155,6 +158,7 @@ class Team:
     many: int = 0
     pairs: bool = False
     turned: Expr | None = None
+    whole: bool = False
 
     @property
     def threads(self) -> Threads:
@@ -228,9 +232,9 @@ class _Writer:
         out: list[TreeNode] = []
         guarded: list[TreeNode] = []
         for node in nodes:
-            if isinstance(node, Combine) or (isinstance(node, Copy) and isinstance(node.value, Const)):
+            if isinstance(node, Combine | Running) or (isinstance(node, Copy) and isinstance(node.value, Const)):
                 out += (Guard(self.team.inside, tuple(guarded)),) if guarded else ()
-                out.append(node)
+                out.append(Running(self.with_row(node.body)) if isinstance(node, Running) else node)
                 guarded = []
             else:
                 guarded.append(node)
@@ -252,8 +256,8 @@ class _Writer:
         other = _Writer(self.body, apart, self.site, self.parts, self.row)
         self.team = replace(self.team, staged=max(vector, self.team.staged))
         length = constant_value(self.body.length)
-        if length is not None:
-            return nodes(self if length % vector == 0 else other)
+        if length is not None or self.team.whole:
+            return nodes(self if self.team.whole or (length or 0) % vector == 0 else other)
         whole = compare("eq", self.body.length % vector, integer(0))
         return (Guard(whole, nodes(self), nodes(other)),)
 
@@ -424,7 +428,7 @@ class _Writer:
             most = self.team.vector * max(widths)
             vectors = max(1, sizes.STAGED_BYTES // max(1, most))
             wide.team = replace(self.team, staged=vectors * self.team.vector)
-        return wide.steps(wide.in_chunks)
+        return wide.steps(wide.in_chunks, pairs_of(self.body))
 
     def keeping(self, held: dict[Range, list[Load]]) -> tuple[TreeNode, ...]:
         """All that is done with a row whose elements lie in shared memory, where each thread finds those that it
@@ -464,15 +468,53 @@ class _Writer:
         whole = Loop(var, integer(0), self.whole_chunks(length, threads), 1, Where.SERIAL, chunk(Iter(var), True))
         return (whole, *self.last(where, threads, lambda number: chunk(number, False)))
 
-    def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
-        """All that is done with a row, passes in a `way`."""
+    def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]], pairs: Mapping[int, Pair] = MappingProxyType({})) -> tuple[TreeNode, ...]:
+        """All that is done with a row, passes in a `way`, those of `pairs` as one."""
         out: list[TreeNode] = []
-        for step in self.body.steps:
-            if isinstance(step, Pass):
-                out += self.reduced(step, way)
+        done = -1
+        for number, step in enumerate(self.body.steps):
+            if number in pairs:
+                out.append(self.running(pairs[number]))
+                done = pairs[number].last
+            elif number <= done:
+                continue
+            elif isinstance(step, Pass):
+                first, last, moved = self.reduced(step)
+                out += [*first, *way(moved), *last]
             else:
                 out += self.outside(step)
         return tuple(out)
+
+    def running(self, pair: Pair) -> Running:
+        """Two passes as one: what a chunk has is asked for once."""
+        op, reference = pair.reference.op, as_load(self.redirected(pair.reference.target))
+        words = ("seen", "count", "before", "linear") if op == "sum" else ("seen", "was")
+        seen, *own = (self.register(f"{reference.array}_{word}", reference) for word in words)
+        sums = tuple(as_load(self.redirected(update.target)) for update in pair.other.updates)
+        (first, last, one), (then, end, other) = self.reduced(pair.one), self.reduced(pair.other)
+        other = replace(other, nodes=map_expressions(other.nodes, lambda expr: moved_to(expr, {pair.result: seen})))
+        by = None if op == "sum" else factor_of(other.nodes[0], seen, own[0], reference, op)
+        rescale = Rescale(op, reference, as_load(self.redirected(pair.result)), seen, tuple(own), sums, by)
+        asked = list(dict.fromkeys((*self.body.asked(pair.one), *self.body.asked(pair.other))))
+
+        def part(at: Mapping[str, Expr], number: Expr, is_whole: bool) -> tuple[TreeNode, ...]:
+            threads = self.team.along(one)
+            ways = [replace(each, nodes=map_expressions(each.nodes, lambda expr: substitute(expr, at))) for each in (one, other)]
+            here = [as_load(substitute(load, at)) for load in asked]
+            cells = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in here}
+            ask = self.moved(lambda mapping: self.asked(cells, one.range, number, integer(0), is_whole, threads, mapping))
+            taken, added = (self.chunk(each, here, number, integer(0), cells, is_whole) for each in ways)
+            return (*ask, *taken, rescale, *added)
+
+        passes = self.over_places(one, part, apart=True)
+        finish: TreeNode = replace(rescale, last=True)
+        if not (self.team.least and one.length == self.body.length):  # of no places sums are 0
+            some = conjoin(*(compare("gt", tidy(each.upper - each.lower), integer(0)) for each in (*one.outer, one)))
+            passes, finish = (Guard(some, passes),), Guard(some, (finish,))
+        numbers = dict.fromkeys(own, 0.0) if op == "sum" else {own[0]: neutral(op, seen.dtype)}
+        nothing = tuple(Copy(place, Const(value, place.dtype)) for place, value in {seen: 0.0, **numbers}.items())
+        starts, between = (tuple(node for step in steps for node in self.outside(step)) for steps in (pair.starts, pair.between))
+        return Running((*first, *starts, *then, *nothing, *passes, *last, *between, finish, *end))
 
     def outside(self, step: TreeNode) -> tuple[TreeNode, ...]:
         """What stands outside passes. A value that one computation makes is stored by that, for whoever
@@ -487,8 +529,8 @@ class _Writer:
         """Is it the first thread?"""
         return compare("eq", self.team.threads.number, integer(0))
 
-    def reduced(self, one: Pass, way: Callable[[Pass], tuple[TreeNode, ...]]) -> list[TreeNode]:
-        """A pass, with what its updates leave in the threads put together in each of them."""
+    def reduced(self, one: Pass) -> tuple[list[TreeNode], list[TreeNode], Pass]:
+        """What stands around a pass, so that what its updates leave in the threads is put together in each of them, and the pass then."""
         first: list[TreeNode] = []
         last: list[TreeNode] = []
         places: dict[Load, Load] = {}
@@ -503,7 +545,7 @@ class _Writer:
             if not update.whole:
                 last.append(Fold(update.op, place, own))
         moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: moved_to(expr, places)))
-        return [*first, *way(moved), *last]
+        return first, last, moved
 
     def stored(self) -> tuple[TreeNode, ...]:
         """Values of the row that several computations make, to memory, by the first thread."""
@@ -561,15 +603,25 @@ class _Writer:
 
     def in_chunks(self, one: Pass) -> tuple[TreeNode, ...]:
         """A pass in chunks, for rows of any length."""
+
+        def part(at: Mapping[str, Expr], number: Expr, is_whole: bool) -> tuple[TreeNode, ...]:
+            inner = replace(one, nodes=map_expressions(one.nodes, lambda expr: substitute(expr, at)))
+            asked = [as_load(substitute(load, at)) for load in self.body.asked(one)]
+            return self.chunk(inner, asked, number, integer(0), {}, is_whole)
+
+        return self.over_places(one, part)
+
+    def over_places(
+        self, one: Pass, part: Callable[[Mapping[str, Expr], Expr, bool], tuple[TreeNode, ...]], apart: bool = False
+    ) -> tuple[TreeNode, ...]:
+        """All places of a pass, a `part` of them for each chunk, with these values of its outer loops; `apart`: the last chunk is a loop's too."""
         own = {each.var: self.names.fresh("o") for each in one.outer}
-        values = {var: Iter(new) for var, new in own.items()}
-        nodes = map_expressions(one.nodes, lambda expr: substitute(expr, values))
-        inner, threads = replace(one, nodes=nodes), self.team.along(one)
-        asked = [as_load(substitute(load, values)) for load in self.body.asked(one)]
+        at, threads = {var: Iter(new) for var, new in own.items()}, self.team.along(one)
         var = self.names.fresh("q")
-        whole = self.chunk(inner, asked, Iter(var), integer(0), {}, True)
-        count = self.whole_chunks(one.length, threads)
-        made = self.last(one.range, threads, lambda number: self.chunk(inner, asked, number, integer(0), {}, False))
+        whole, count = part(at, Iter(var), True), self.whole_chunks(one.length, threads)
+        made = self.last(one.range, threads, lambda number: part(at, number, False))
+        if apart:
+            made = (Loop(self.names.fresh("p"), integer(0), integer(1), 1, Where.UNROLLED, made),)
         if not self.is_one_chunk(one.length, threads):
             made = (Loop(var, integer(0), count, 1, Where.SERIAL, whole), *made)
         for depth, each in reversed([*enumerate(one.outer)]):
@@ -859,3 +911,4 @@ def _targets(one: Pass) -> list[Load]:
 
 def _sum(one: Expr, other: Expr) -> Expr:
     return tidy(one + other)
+

@@ -148,7 +148,8 @@ class _ByReaders:
         self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
-        """Raises Wrong where something is."""
+        """Raises Wrong where something is. Each reader is a question of its own: there are as many as launches of which one runs."""
+        ask = self.accesses.events.context.ask
         if not self.program.arrays[self.array].is_argument:
             self._seeds(dict(self.update.write.parts)[self.array])  # Undecided where nothing is set
         buffers = self.sets.results
@@ -164,9 +165,9 @@ class _ByReaders:
             for read in reads:
                 if read.array == self.array and read.statement is not None and not self._is_own(read) and read.buffer in buffers:
                     is_somewhere = any(is_checked(each) for each in read.statement.reads[read.number].load.index)
-                    self._check_reader(self._launch_of(read) if is_somewhere else self._reader(read))
+                    ask(lambda read=read, way=self._launch_of if is_somewhere else self._reader: self._check_reader(way(read)))
         if end is not None:
-            self._check_reader(end)
+            ask(lambda: self._check_reader(end))
 
     def _is_own(self, read: Read) -> bool:
         """Is it an update's read of what it updates?"""

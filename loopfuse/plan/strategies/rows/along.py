@@ -9,18 +9,22 @@ from functools import partial
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import Expr, Load, integer
+from loopfuse.lang.nodes import Expr, Load, combine, integer
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import loads, subscript_iterators, walk_expr
 from loopfuse.plan.mapping.space import Site, order_dims
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.body import COLUMN, Pass
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
+from loopfuse.plan.strategies.rows.running import is_read_once
 from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
 from loopfuse.plan.strategies.rows.vectors import vector_of
 from loopfuse.plan.strategies.versions import Version, by_length
-from loopfuse.tree.looptree import Compute, Guard, HostNode, Launch, Loop
+from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, Launch, Loop
 from loopfuse.tree.looptree import Mapping as Where
+
+Way = tuple[int, str, Writer]
+"""Of how many places at most, what the launch is called, and what writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,45 @@ class RowsFit(TeamsFit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         is_known = constant_value(self.body.length) is not None
-        versions: list[Version] = [
-            (most, self.written(site, name if is_known else f"{name}_{suffix}", labels, write))
-            for most, suffix, write in self._versions(site)
-        ]
+
+        def written(teams: Sequence[Way]) -> list[Version]:
+            return [(most, self.written(site, name if is_known else f"{name}_{suffix}", labels, write)) for most, suffix, write in teams]
+
+        teams = self._versions(site)
+        versions = written(teams)
+        if self.vector and self.has_few:
+            short = len(self._part_teams(sizes.NARROW_PARTS, None))
+            most = teams[short - 1][0]
+            ways = [written(self._part_teams(kind, whole)) for kind, whole in ((sizes.VECTOR_PARTS, True), (sizes.NARROW_PARTS, False))]
+            versions = [(most, lambda _, most: self._short(site, ways, most)), *versions[short:]]
         return by_length(site.names, self.body.length, versions, "rows of {} places")
+
+    def _short(self, site: Site, ways: Sequence[list[Version]], most: int) -> tuple[HostNode, ...]:
+        """The launches for short rows of narrow elements: of whole vectors, and others."""
+        count, size = constant_value(self.body.length), self.vector
+        nodes: list[HostNode] = []
+        for versions, is_whole in zip(ways, (True, False), strict=True):
+            *some, (last, write) = versions
+            bounded: list[Version] = [*some, (last, lambda least, _, write=write: write(least, most))]
+            if count is not None and (count % size == 0) != is_whole:
+                continue
+            words = "rows of {} places, " + ("in whole vectors" if is_whole else "in parts of vectors")
+            launches = by_length(site.names, self.body.length, bounded, words)
+            left = self.body.length % size
+            once = combine("max", integer(1) - left, integer(0)) if is_whole else combine("min", left, integer(1))
+            nodes += launches if count is not None else [HostLoop(site.names.fresh("once"), integer(0), once, 1, launches)]
+        return tuple(nodes)
+
+    def _part_teams(self, parts: Sequence[tuple[int, int]], is_whole: bool | None) -> list[Way]:
+        """Parts of a warp that have short rows: of whole vectors, of others, or of both (None)."""
+        kind = "" if is_whole is None else "whole_" if is_whole else "odd_"
+        teams: list[Way] = []
+        for threads, most in parts:
+            held = min(self.held, most)
+            if not teams or threads * held > teams[-1][0]:
+                suffix = f"x{held}" if [each for each, _ in parts].count(threads) > 1 else ""
+                teams.append((threads * held, f"part_{kind}{threads}{suffix}", partial(self._parts, threads, held, is_whole)))
+        return teams
 
     def shortest(self, site: Site, name: str, labels: tuple[str, ...], most: int) -> tuple[HostNode, ...]:
         """The launches for rows of at most so many places, by every other one of the teams that have such."""
@@ -74,22 +112,23 @@ class RowsFit(TeamsFit):
         """How many elements a thread asks for one by one, of so many that it holds."""
         return max(1, min(sizes.STAGED_APART, held // 2)) if held and self.room else sizes.STAGED
 
-    def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
+    def _versions(self, site: Site) -> tuple[Way, ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
         called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
         which a block holds two thirds is the block's, which reads it again.)"""
-        parts = [
-            (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
-            for threads, most in (sizes.NARROW_PARTS if self.vector else sizes.PARTS)
-        ]
         short = (
-            *parts,
+            *self._part_teams(sizes.NARROW_PARTS if self.vector else sizes.PARTS, None),
             (LANES * self.held, "warp", self._warps),
             (sizes.FEW_THREADS * self.held, "block", partial(self._blocks, sizes.FEW_THREADS, 1, self.held, 0)),
             (sizes.MORE_THREADS * self.held, "middle", partial(self._blocks, sizes.MORE_THREADS, 1, self.held, 0)),
         )
         block = sizes.THREADS * self.held
         large, again = partial(self._blocks, sizes.THREADS, 1, self.held, 0), partial(self._blocks, sizes.THREADS, 1, 0, 0)
+        if is_read_once(self.body):
+            wide = sizes.CLUSTERS[-1] if self.cluster_sizes(site) else 1
+            most = wide * block if wide > 1 else 0
+            longer = [(0, "long", partial(self._blocks, sizes.THREADS, wide, 0, 0))] if most else []
+            return (*short, (block, "large", large), (most, "once", again), *longer)
         if self.vector and self.holds_results and site.machine.cluster >= sizes.CLUSTERS[-1]:
             shapes = sizes.HOLDING if self.body.made else sizes.HOLDING[:-1]
             whole = [
@@ -110,7 +149,7 @@ class RowsFit(TeamsFit):
         return (*short, (block * 3 // 2 if blocks_of else block, "large", large), *clusters, *longer)
 
     def _parts(
-        self, threads: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+        self, threads: int, held: int, is_whole: bool | None, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
     ) -> Launch:
         """So many threads of a warp a row: several rows a warp. Threads of other rows wait for each other too,
         so that those without a row come along."""
@@ -119,8 +158,8 @@ class RowsFit(TeamsFit):
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
         staged = max(1, min(sizes.STAGED_APART, held // 2))
-        vector = self.vector if self.has_few and held >= self.vector else 0
-        team = Team(Threads(((thread, threads),)), held, least, most, inside, staged=staged, vector=vector)
+        vector = self.vector if self.has_few and held >= self.vector and is_whole is not False else 0
+        team = Team(Threads(((thread, threads),)), held, least, most, inside, staged=staged, vector=vector, whole=is_whole is True)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
 
     def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:

@@ -46,10 +46,12 @@ COSTLY = 8
 
 WARPS = 4
 """Warps of a block in which each has a row."""
-PARTS = ((1, 4), (2, 8), (4, 12), (8, 16), (16, 32))
+PARTS = ((1, 4), (2, 8), (4, 8), (8, 8), (8, 16), (16, 16), (16, 32))
 """Threads of a warp that have a short row together, and how many elements each holds at most."""
-NARROW_PARTS = ((4, 8), (8, 16), (16, 32))
-"""The same where a thread has neighbours, 16 bytes at a time. (With one more the proof of a softmax takes more than isl may spend.)"""
+NARROW_PARTS = ((1, 8), (2, 8), (4, 8), (8, 16), (16, 16), (16, 32))
+"""The same of narrow elements, one by one."""
+VECTOR_PARTS = ((1, 8), (2, 32), (4, 32), (8, 32), (16, 32))
+"""The same of rows of whole vectors: few threads, each of which has many neighbours."""
 PARTS_THREADS = 128
 """Threads of a block of such teams."""
 FEW_THREADS, MORE_THREADS = 128, 256

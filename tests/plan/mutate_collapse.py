@@ -40,7 +40,7 @@ BASES = [
     planned("colours", "sm_90", SIZES, {"H": 1, "W": 1030},
             text=text("H, W, 3", "y in 0..H, x in 0..W, c in 0..3", "y, x, c", "a[y, x, c] * s[c]",
                       ", s: f32[3]")),
-    planned("pairs", "sm_90", {"H": 2, "W": 5}, {"H": 3, "W": 257},
+    planned("pairs", "sm_90", {"H": 2, "W": 5}, {"H": 3, "W": 257}, {"H": 2, "W": 1},
             text=plane("a[y, x] * s[x]", ", s: f16[W]").replace("f32", "f16")),
 ]  # fmt: skip
 
@@ -84,6 +84,6 @@ ROWS = [
         each(r"^if .*% 2 >= 0\)", lambda node: (replace(node, then=(), otherwise=()),))),
     Row("pairs that begin outside", "pairs gpu", "no test",
         each(r"^if .*v\w* >= 0\)", lambda node: node.then)),
-    Row("too few blocks of pairs", "pairs gpu", "none for the last", bounds("xb", upper="(W + 254) // 256")),
+    Row("too few blocks of pairs", "pairs gpu", "none for the last", bounds("xb", upper="(W + W % 2 + 61) // 64")),
     Row("a piece too many", "colours gpu", "a fourth", bounds("p", upper="4")),
 ]  # fmt: skip

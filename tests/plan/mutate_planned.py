@@ -32,6 +32,7 @@ from tests.plan.mutate_edit import (
     launches,
     map_bodies,
     put,
+    remap,
     rewrite,
     unguard,
 )
@@ -99,6 +100,12 @@ kernel softmax(x: f32[R, C], out y: f32[R, C]):
 LENGTH = combine("min", combine("mul", Iter("rb"), integer(256)) + Iter("rt") + 2, Symbol("C", DType.I64))
 """That of a thread's row."""
 
+CARRIED = """
+kernel f(x: f32[R, C], inout y: f32[R, 5]):
+    for r in 0..R, k in 0..4:
+        y[r, k + 1] = y[r, k] * x[r, 0] + 1.0
+"""
+
 BASES = [
     planned("unsharp", "sm_90", *IMAGES),
     planned("blur", "cpu", *IMAGES),
@@ -112,6 +119,7 @@ BASES = [
     planned("scatter_add", "sm_90", {"M": 40, "V": 4, "D": 3}),
     planned("linear_recurrence", "sm_90", {"B": 2, "T": 4, "D": 3}),
     planned("prefix_sum", "cpu", {"N": 7}),
+    planned("carried", "cpu", {"R": 3, "C": 5}, text=CARRIED),
     planned("transpose_add", "sm_90", {"M": 4, "N": 6}),
     planned("csr_matvec", "sm_90", {"R": 4, "C": 5, "Z": 9}),
     planned("wave", "cpu", {"N": 7, "steps": 3}),
@@ -381,6 +389,7 @@ ROWS = [
         put("thread for one", lambda node: (replace(node.body[0], mapping=Mapping.THREAD),))),
     Row("carried dimension made a vector", "prefix_sum cpu", "four elements at once",
         all_of(everywhere("i", "i * 4 + v"), put("serial for i in", vectorised))),
+    Row("carried loop made a vector", "carried cpu", "all of its iterations at once", remap("serial for k in", Mapping.VECTOR)),
     Row("recurrence backwards", "prefix_sum cpu", "from the last to the first",
         backwards("i", Symbol("N", DType.I64))),
     Row("guard of the first element moved", "prefix_sum cpu", "i_1 == 1 instead of i_1 == 0",

@@ -25,6 +25,7 @@ from tests.plan.mutate_edit import (
 )
 from tests.plan.mutate_planned import shifted
 from tests.plan.mutate_table import Row, planned
+from tests.plan.mutate_windows import each
 
 SEVERAL = """
 kernel several(a: f64[N], inout b: f64[2], out d: f64[N]):
@@ -279,7 +280,7 @@ ROWS = [
     Row("sum by product", "several cpu", "fold prod into b[0]", by("fold sum b[0]", "prod")),
     Row("product in another element", "several cpu", "into b[1]", into("fold prod b[0]", 0, 1)),
     Row("lanes of the product not started", "several cpu", "accumulators not set",
-        drop("copy b_acc_1[l_4] = 1.0")),
+        drop("copy b_acc_1[l_10")),
     Row("product's last updates missing", "several cpu", "no rest of the elements",
         drop("serial for i_1 in")),
     Row("rest of the second sum twice", "several cpu", "run twice", double("serial for i_2 in")),
@@ -287,7 +288,7 @@ ROWS = [
         put("copy b_total_1[]", lambda node: (Copy(node.target, Load("b_total", (), DType.F64)),))),
     # ------------------------------------------------ elements: two updates in one kernel
     Row("one accumulator for two elements", "elements cpu", "both updates into that of b[0]",
-        put("S2[ib", lambda node: (renumbered(node, "b_acc_1", "b_acc"),))),
+        each(r"^S2\[", lambda node: (renumbered(node, "b_acc_1", "b_acc"),))),
     Row("results swapped", "elements cpu", "b[1]'s sum into b[0] and the other way round",
         all_of(into("fold sum b[0]", 0, 1, 0), into("fold sum b[1]", 1, 0, 1))),
     Row("both results in one element", "elements cpu", "b[1]'s sum into b[0]",
@@ -332,7 +333,7 @@ ROWS = [
         all_of(rewrite("S1[t, i]", "w[0]", "w[1]"), put("S1[t, i]", folded_into)),
         reassociate=False),
     Row("partial results kept for the next step", "mixed cpu unfused",
-        "accumulators are not set again", drop("copy w_acc[l] = inf"), reassociate=False),
+        "accumulators are not set again", drop("copy w_acc[l"), reassociate=False),
     # ------------------------------------------------ placed: sums added where they are
     Row("result read before the first sum is added", "placed cpu unfused", "the second's launch, d's, the first's",
         order(1, 2, 0)),

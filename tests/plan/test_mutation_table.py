@@ -37,6 +37,7 @@ from tests.plan import (
     mutate_prefetch,
     mutate_reductions,
     mutate_registers,
+    mutate_running,
     mutate_scan,
     mutate_strips,
     mutate_turns,
@@ -64,7 +65,7 @@ ROOMS = (
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
     mutate_strips, mutate_registers, mutate_collapse, mutate_coalesce, mutate_borders, mutate_turns,
     mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram, mutate_columns,
-    mutate_affine, mutate_one_pass, mutate_both,
+    mutate_affine, mutate_one_pass, mutate_both, mutate_running,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}
@@ -97,7 +98,6 @@ UNKNOWN = {
     "turns cpu: copy filled but for its last element",
     "scattered cpu: gather before what it gathers",
     "scattered cpu: gather from the first iteration's copy",
-    "apart cpu: iterations share a copy",
     "apart cpu: copies in another order",
     "mirrored cpu: mirrored from another place",
     "mirrored cpu: mirrored at another edge",

@@ -76,6 +76,21 @@ def test_a_tree_may_not_be_more_eager_than_the_program() -> None:
     assert verify(found.program, found.dependences, tree, True).answer == "wrong"
 
 
+def test_of_a_temporary_in_memory_too() -> None:
+    """All of it is there: lanes of a sum need neither branches nor addresses of their own."""
+    text = """
+kernel f(a: f32[N], k: i64, out s: f32[N]):
+    temp t: f32[N]
+    for i in 0..N:
+        t[N - 1 - i] = a[i] + 1.0
+    for i in 0..N:
+        s[i] = sum(p in 0..i: t[p] if p < k else a[i])
+"""
+    mlir = loopfuse.loads(text).with_options(fuel=0).compile("cpu", emit={"mlir"}).mlir
+    assert "arith.select" in mlir
+    assert "scf.if" not in mlir.partition("vector.load")[2]
+
+
 @pytest.mark.parametrize("width", ["f32", "f64"])
 def test_both_arms_are_right(width: str) -> None:
     """Sums, stores in both branches, and stores in one of two, of random data."""

@@ -188,7 +188,7 @@ def _read(emitter: Emitter, expr: nodes.Expr) -> Iterator[nodes.Load]:
             yield from _read(emitter, condition)
             if eager:
                 arms = (load for arm in (then, otherwise) for load in _read(emitter, arm))
-                yield from (load for load in arms if emitter.storage[load.array].buffer.argument)
+                yield from (load for load in arms if emitter.storage[load.array].holds_all)
         case nodes.Binary(op="and" | "or", left=left):
             yield from _read(emitter, left)
         case _:

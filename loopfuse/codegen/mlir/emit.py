@@ -65,6 +65,13 @@ class Storage:
     is_packed: bool = False
     """In words, by `mlir.packed`."""
 
+    @property
+    def holds_all(self) -> bool:
+        """Are all elements of an array there: an argument's, or those of a temporary in memory? (Elsewhere, and of copies for
+        the iterations of loops around, no more than is asked for may be stored.)"""
+        buffer = self.buffer
+        return buffer.argument or (isinstance(buffer.home, Global) and bool(buffer.array) and not buffer.copies)
+
 
 class Emitter:
     """Emits the body of one function."""

@@ -305,13 +305,12 @@ def _select(emitter: Emitter, expr: nodes.Select) -> Value:
 
 
 def is_eager(emitter: Emitter, expr: nodes.Select) -> bool:
-    """Are both arms computed, on a CPU: cheap, and made of arguments' elements that are there whatever is chosen? (Of a
-    temporary, no more than is asked for may be stored.)"""
+    """Are both arms computed, on a CPU: cheap, and made of elements that are there whatever is chosen?"""
     arms = (expr.then, expr.otherwise)
     if not expr.eager or emitter.gpu or has_checks(*arms):
         return False
     found = [load for arm in arms for load in loads(arm)]
-    if not all(emitter.storage[load.array].buffer.argument or _is_safe(emitter, load) for load in found):
+    if not all(emitter.storage[load.array].holds_all or _is_safe(emitter, load) for load in found):
         return False
     parts = [part for arm in arms for part in walk_expr(arm) if not isinstance(part, nodes.Load)]
     is_cheap = all(own_price(part, "cpu") <= CHEAP for part in parts)

@@ -13,14 +13,19 @@ import pytest
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options
 from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import Symbol, compare, integer
 from loopfuse.lang.walk import iterators
+from loopfuse.plan.mapping.space import CPU_WRITE
+from loopfuse.plan.mapping.transposed import SETS, TOGETHER
 from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tree.interp.run import run_tree
-from loopfuse.tree.looptree import Compute, Launch, Loop, Mapping
+from loopfuse.tree.looptree import Compute, Guard, Launch, Loop, Mapping
+from loopfuse.tree.walk import walk_nodes
 
 SOFTMAX = """
     kernel softmax(x: f32[R, C], out y: f32[R, C]):
@@ -341,6 +346,50 @@ TURNED = """
     """
 
 
+MIRRORED = """
+    kernel mirrored(a: f32[M, N], out b: f32[M, N], out c: f32[N, M]):
+        for i in 0..M, j in 0..N:
+            b[i, j] = a[i, j] + 1.0
+            c[j, i] = 2.0 * a[i, j]
+    """
+
+
+@pytest.mark.parametrize(("text", "rows"), [(TURNED, "N"), (MIRRORED, "M")])
+def test_columns_of_rows_in_few_sets_go_eight_at_a_time(text: str, rows: str) -> None:
+    """Where rows that are gone down are a multiple of so many bytes, half of that where they are stored: lines of a column are used again by the next row."""
+    body = planned(text).tree.launches[0].body
+    while isinstance(body[0], Loop):
+        body = body[0].body
+    (guard,) = body
+    assert isinstance(guard, Guard)
+    together, apart = guard.then[0], guard.otherwise[0]
+    bytes_of_rows = SETS if text is TURNED else SETS // CPU_WRITE
+    assert guard.condition == compare("eq", Symbol(rows, DType.I64) % (bytes_of_rows // 4), integer(0))
+    assert isinstance(together, Loop) and together.step == TOGETHER
+    assert isinstance(apart, Loop) and apart.step == 1
+
+
+@pytest.mark.parametrize("body", ["if a[i, j] > 0.0:\n                c[j, i] = a[i, j]", "c[j, i] = sum(k in 0..N: a[i, k])"])
+def test_other_columns_go_one_at_a_time(body: str) -> None:
+    """Those that data decides about, and those with a loop of their own."""
+    text = f"""
+    kernel other(a: f32[M, N], out c: f32[N, M]):
+        for i in 0..M, j in 0..N:
+            {body}
+    """
+    (launch,) = planned(text).tree.launches
+    assert all(loop.step == 1 for loop in walk_nodes(launch.body) if isinstance(loop, Loop))
+
+
+@pytest.mark.parametrize("text", [TURNED, MIRRORED])
+def test_transposed_elements_are_right(text: str) -> None:
+    kernel = loopfuse.loads(textwrap.dedent(text))
+    for m, n in (512, 9), (5, 1536), (513, 1031), (512, 1024):
+        a = np.random.default_rng(0).random((m, n), np.float32)
+        found, wanted = kernel(a), ((a.T,) if text is TURNED else (a + 1, 2 * a.T))
+        assert all(map(np.array_equal, found if text is MIRRORED else (found,), wanted))
+
+
 @pytest.mark.parametrize("text", [TRANSPOSED, TURNED])
 def test_the_innermost_loop_writes_neighbours(text: str) -> None:
     """Values in registers have no order in memory; and a column that is written is dearer than one that
@@ -348,11 +397,11 @@ def test_the_innermost_loop_writes_neighbours(text: str) -> None:
     found = planned(text)
     assert found.verdict.answer == "proved"
     (launch,) = found.tree.launches
-    body = launch.body
-    while isinstance(body[0], Loop):
-        inner, body = body[0], body[0].body
-    (written,) = [each.target for each in body if isinstance(each, Compute) and each.target.index]
-    assert iterators(written.index[-1]) == {inner.var}
+    innermost = [loop for loop in walk_nodes(launch.body) if isinstance(loop, Loop) and isinstance(loop.body[0], Compute)]
+    assert innermost
+    for loop in innermost:
+        (written,) = [each.target for each in loop.body if isinstance(each, Compute) and each.target.index]
+        assert iterators(written.index[-1]) == {loop.var}
     a = np.random.default_rng(0).random((37, 70), np.float32)
     kernel = loopfuse.loads(textwrap.dedent(text))
     assert np.array_equal(kernel(a), a * 2 + 1 if text is TRANSPOSED else a.T)

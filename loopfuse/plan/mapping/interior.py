@@ -63,11 +63,11 @@ def split_interior(loop: Loop, fresh: Callable[[str], str]) -> tuple[TreeNode, .
     stop = combine("max", start, stop) if below else loop.upper
     out: list[TreeNode] = []
     if above:
-        out.append(_copy(loop, loop.lower, start, loop.body, fresh))
+        out.append(copied(loop, loop.lower, start, loop.body, fresh))
     if interior := _flat(simple):
         out.append(replace(loop, lower=start, upper=stop, body=interior))
     if below:
-        out.append(_copy(loop, stop, loop.upper, loop.body, fresh))
+        out.append(copied(loop, stop, loop.upper, loop.body, fresh))
     return tuple(out)
 
 
@@ -118,7 +118,7 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
         conditions += [Iter(var) < each for each in below]
     if not 0 < len(conditions) <= MOST_PEELED:
         return loop
-    general = _with_first_guard_outside(_copy(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
+    general = _with_first_guard_outside(copied(loop, loop.lower, loop.upper, loop.body, fresh), asking, fresh)
     usual = with_ways(replace(loop, body=_flat(simple)), fresh)
     return Guard(conjoin(*conditions), (usual,), (general,))
 
@@ -186,7 +186,7 @@ def divisions_apart(loop: Loop, fresh: Callable[[str], str]) -> tuple[Loop, ...]
 
     parts = consecutive_parts(loop.body, loop.var, alike)
     first, *rest = (tuple(loop.body[position] for position in part) for part in parts)
-    return (replace(loop, body=first), *(_copy(loop, loop.lower, loop.upper, part, fresh) for part in rest))
+    return (replace(loop, body=first), *(copied(loop, loop.lower, loop.upper, part, fresh) for part in rest))
 
 
 def _divides(value: Expr) -> bool:
@@ -224,7 +224,7 @@ def _once_for_each_answer(loop: Loop, condition: Expr, fresh: Callable[[str], st
     then, other = (
         _flat(tuple(_simplified(each, _known(loop.body, condition, answer)) for each in loop.body)) for answer in (True, False)
     )
-    return Guard(condition, (replace(loop, body=then),), (_copy(loop, loop.lower, loop.upper, other, fresh),))
+    return Guard(condition, (replace(loop, body=then),), (copied(loop, loop.lower, loop.upper, other, fresh),))
 
 
 def _known(body: tuple[TreeNode, ...], condition: Expr, answer: bool) -> dict[Expr, bool]:
@@ -358,7 +358,7 @@ def _flat(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
     return tuple(out)
 
 
-def _copy(
+def copied(
     loop: Loop, lower: Expr, upper: Expr, body: tuple[TreeNode, ...], fresh: Callable[[str], str]
 ) -> Loop:
     """The loop again with other bounds and its own variables."""

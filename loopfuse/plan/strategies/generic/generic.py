@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.index import ceil_div, conjoin
-from loopfuse.lang.nodes import Expr, Iter, integer
+from loopfuse.lang.index import FALSE, TRUE, ceil_div, conjoin
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.plan.mapping.interior import (
+    copied,
     divisions_apart,
     guards_outside,
     over_own_places,
@@ -32,6 +33,7 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, find_strips, plan_strips
 from loopfuse.plan.mapping.threads import chunk_of, stands_for, strip_of, symbolic_body, thread_body
+from loopfuse.plan.mapping.transposed import COLUMNS, ROWS, eight_together, share_sets
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -137,6 +139,9 @@ def _cpu_loops(
         body = _in_lanes(guards_outside(body), group, site)
         body = split_inner(body, names.fresh)
         return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
+    where = share_sets(tried, var, outer[-1][0], trial.names.buffers) if outer and not in_strips and extent.step == 1 else FALSE
+    if where != FALSE:
+        return _in_blocks_of_rows(group, site, extents, point, last, outer, var, where)
     if count:
         chunk = names.fresh(f"{var}b")
         chunks, lower, upper = in_chunks(extent, count, chunk)
@@ -154,6 +159,27 @@ def _cpu_loops(
         nodes = over_own_places(loop, lambda each: _in_parts(each, around, names.fresh))
     for name, count in reversed(outer):
         nodes = (Loop(name, integer(0), count, 1, Where.THREAD, nodes),)
+    return nodes
+
+
+def _in_blocks_of_rows(
+    group: Group, site: Site, extents: Mapping[str, Extent], point: Mapping[str, Expr], last: str, outer: Sequence[tuple[str, Expr]], var: str, where: Expr
+) -> tuple[TreeNode, ...]:
+    """The same where each thread takes a block of rows: several columns at a time, where the rows that they cross `share_sets`."""
+    names = site.names
+    (row, count), block, chunk = outer[-1], names.fresh(f"{outer[-1][0]}b"), names.fresh(f"{var}b")
+    chunks, lower, upper = in_chunks(extents[last], COLUMNS, chunk)
+    rows = Iter(block) * ROWS, combine("min", count, Iter(block) * ROWS + ROWS)
+    body = _in_lanes(guards_outside(thread_body(group, site, extents, {**point, last: Iter(var)})), group, site)
+    loop = Loop(var, lower, upper, 1, Where.SERIAL, body)
+    nodes: tuple[TreeNode, ...] = (eight_together(row, rows, loop, names.fresh),)
+    if where != TRUE:
+        around = [name for name, _ in outer]
+        parts = over_own_places(loop, lambda each: _in_parts(each, around, names.fresh))
+        one_by_one = copied(Loop(row, *rows, 1, Where.SERIAL, parts), *rows, parts, names.fresh)
+        nodes = (Guard(where, nodes, (one_by_one,)),)
+    for name, number in reversed([*outer[:-1], (block, ceil_div(count, ROWS)), (chunk, chunks)]):
+        nodes = (Loop(name, integer(0), number, 1, Where.THREAD, nodes),)
     return nodes
 
 

@@ -33,6 +33,15 @@ PEERS = ("torch.compile", "jax.jit", "triton", "cupy", "torch eager", "unfused",
 Row = dict[str, Any]
 
 
+PROGRAMS = {
+    "softmax": "softmax, f32", "softmax-bf16": "softmax, bf16", "rmsnorm": "RMSnorm, bf16",
+    "layernorm-gelu": "residual + layernorm + GELU, bf16",
+}  # fmt: skip
+"""The programs of `widths.py`."""
+ALLOWED = 1.04
+"""What a row of a width may take of the best peer's time."""
+
+
 def size_text(row: Row) -> str:
     """`8192 x 8192`, `2^28`; nothing where the case failed before its size was known."""
     size = row.get("size", [])
@@ -287,6 +296,32 @@ def limits_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def widths_section(made: dict[str, Any]) -> str:
+    """The table of rows of many widths."""
+    rows = [row for row in made["rows"] if "loopfuse" in row]
+    behind = [f"{PROGRAMS[row['program']]} at {row['width']}" for row in rows if is_behind(row)]
+    out = [
+        "## Rows of many widths",
+        "",
+        f"{made['device']}, {made['date']}, `benchmarks/widths.py`: 2^26 elements in rows of each width; fractions of a copy, in brackets how many",
+        f"times loopfuse's time the peer takes. More than 4 % slower than a peer, of {len(rows)}: {'; '.join(behind) or 'none'}.",
+        "",
+        "| program | places | loopfuse | of copy | native | peers |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        peers = ", ".join(f"{name} ({one['ms'] / row['loopfuse']:.2f}x)" for name, one in row["peers"].items() if "ms" in one)
+        native = row.get("native", {}).get("share")
+        cells = [PROGRAMS[row["program"]], f"{row['width']}", f"**{row['loopfuse']:.3f}**", f"{row['share']:.2f}", "" if native is None else f"{native:.2f}", peers]
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out)
+
+
+def is_behind(row: Row) -> bool:
+    """Does the best peer take less than what is allowed?"""
+    return any("ms" in one and one.get("right") and row["loopfuse"] > ALLOWED * one["ms"] for one in row["peers"].values())
+
+
 def launch_section(made: dict[str, Any]) -> str:
     """The table of host time per call."""
     rows = made["rows"]
@@ -398,6 +433,7 @@ def make_page() -> str:
     parts = [HEAD]
     for name, section in (
         ("gpu", gpu_section),
+        ("widths", widths_section),
         ("limits", limits_section),
         ("tuned", tuned_section),
         ("cpu", programs_section),

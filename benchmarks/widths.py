@@ -21,6 +21,7 @@ from typing import Any
 
 from cases import BY_KEY, Case
 from gpu import Bench, compile_ahead
+from make_performance import PROGRAMS, is_behind
 from measuring import Clock, poisoned, random_inputs
 from results import conditions, write_json
 
@@ -28,9 +29,8 @@ WIDTHS = (
     1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 31, 32, 48, 63, 64, 96, 127, 128, 200, 255, 256, 384, 511, 512, 768, 1000, 1025, 2048,
     3000, 4095, 4096, 5000, 8192, 10001, 16384, 32767, 32768, 50257, 65536, 100000, 131072, 262144,
 )  # fmt: skip
-PROGRAMS = {"softmax": "softmax, f32", "softmax-bf16": "softmax, bf16", "rmsnorm": "RMSnorm, bf16", "layernorm-gelu": "residual + layernorm + GELU, bf16"}
 PEERS = ("torch eager", "torch.compile", "jax.jit")
-ELEMENTS, RUNS, ALLOWED = 1 << 26, 15, 1.04
+ELEMENTS, RUNS = 1 << 26, 15
 
 
 def at(program: str, width: int) -> Case:
@@ -94,11 +94,6 @@ def line(row: dict[str, Any]) -> str:
     for name, found in row["peers"].items():
         parts.append(f"{name} " + (f"{found['ms'] / row['loopfuse']:5.2f}" if "ms" in found else "failed"))
     return head + "  ".join(parts) + ("  BEHIND" if is_behind(row) else "")
-
-
-def is_behind(row: dict[str, Any]) -> bool:
-    """Does the best peer take less than what is allowed?"""
-    return any("ms" in one and one.get("right") and row["loopfuse"] > ALLOWED * one["ms"] for one in row["peers"].values())
 
 
 def main() -> int:

@@ -256,10 +256,11 @@ class _Writer:
         other = _Writer(self.body, apart, self.site, self.parts, self.row)
         self.team = replace(self.team, staged=max(vector, self.team.staged))
         length = constant_value(self.body.length)
-        if length is not None or self.team.whole:
-            return nodes(self if self.team.whole or (length or 0) % vector == 0 else other)
+        if length is not None:
+            return nodes(self if length % vector == 0 else other)
+        # (Where all rows are whole vectors the test says so to what makes code of them.)
         whole = compare("eq", self.body.length % vector, integer(0))
-        return (Guard(whole, nodes(self), nodes(other)),)
+        return (Guard(whole, nodes(self), () if self.team.whole else nodes(other)),)
 
     def share(self, along: Callable[[tuple[TreeNode, ...]], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """What is done with all rows of a share: sums begin from nothing, and are stored behind the last of them."""

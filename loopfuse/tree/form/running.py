@@ -110,7 +110,8 @@ class _Running:
         between, behind = self.body[reference[0] : last[0]], self.body[last[0] + 1 :]
         if any(self._updates(each) for each in (*between, *behind)) or not all(isinstance(each, Combine) for each in behind):
             return "nothing is added once the reference is combined"
-        if any(not isinstance(each, Compute | Combine) or _touched(each) & (self.own | self.sums) for each in between if not self._is_start(each)):
+        made = [each for each in walk_nodes(tuple(between)) if not self._is_start(each)]
+        if any(not isinstance(each, Compute | Combine | Guard) or _touched(each) & (self.own | self.sums) for each in made):
             return "the result is made of the reference alone"
         return self.finish(self.body[last[0]])
 

@@ -142,7 +142,8 @@ def _two_passes(node: Running) -> tuple[TreeNode, ...]:
     sums = {load.array for load in one.sums}
     own = {one.seen.array, *(load.array for load in one.own)}
     first = _without(node.body, sums | own)
-    passed = {each.target.array for each in node.body if isinstance(each, Compute)} - sums
+    behind = next(k for k, each in enumerate(node.body) if isinstance(each, Combine))
+    passed = {each.target.array for each in walk_nodes(node.body[behind:]) if isinstance(each, Compute)}
     again = _without(node.body, {each.buffer for each in walk_nodes(node.body) if isinstance(each, Combine)} - sums | passed | own)
 
     def change(expr: Expr) -> Expr:

@@ -58,7 +58,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.specialise import without_implied
-from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated, written_out
+from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated, walk_nodes, written_out
 
 Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 """What is done with a chunk of that number, whose elements have the slots from one on, and which is whole or not."""
@@ -232,9 +232,13 @@ class _Writer:
         out: list[TreeNode] = []
         guarded: list[TreeNode] = []
         for node in nodes:
-            if isinstance(node, Combine | Running) or (isinstance(node, Copy) and isinstance(node.value, Const)):
+            alone = any(isinstance(each, Rescale) and each.last for each in walk_nodes((node,)))
+            if alone or isinstance(node, Combine) or (isinstance(node, Copy) and isinstance(node.value, Const)):
                 out += (Guard(self.team.inside, tuple(guarded)),) if guarded else ()
-                out.append(Running(self.with_row(node.body)) if isinstance(node, Running) else node)
+                if isinstance(node, Running):
+                    out.append(Running(self.with_row(node.body)))
+                else:
+                    out.append(Guard(self.team.inside, (node,)) if alone else node)
                 guarded = []
             else:
                 guarded.append(node)

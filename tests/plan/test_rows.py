@@ -378,8 +378,8 @@ def test_each_row_is_read_once() -> None:
         assert computed and not any(load.array == "x" for node in computed for load in loads(node.value))
     said = [launch.specialised for launch in found.tree.launches]
     assert said == [
-        ("rows of up to 4 places",), ("rows of 5 to 16 places",), ("rows of 17 to 48 places",),
-        ("rows of 49 to 128 places",), ("rows of 129 to 512 places",),
+        ("rows of up to 4 places",), ("rows of 5 to 16 places",), ("rows of 17 to 32 places",), ("rows of 33 to 64 places",),
+        ("rows of 65 to 128 places",), ("rows of 129 to 256 places",), ("rows of 257 to 512 places",),
         ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",), ("rows of 4097 to 8192 places",),
         ("rows of 8193 to 24576 places",),
         ("rows of 24577 to 32768 places",), ("rows of 32769 to 65536 places",), ("rows of 65537 to 131072 places",),
@@ -609,7 +609,7 @@ PART_MUTANTS = {
 
 @pytest.mark.parametrize("name", PART_MUTANTS)
 def test_wrong_parts_of_a_warp_are_rejected(name: str) -> None:
-    text = HEAD.replace("C]", "60]") + SOFTMAX.replace("0..C", "0..60")
+    text = HEAD.replace("C]", "90]") + SOFTMAX.replace("0..C", "0..90")
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", text)), "f", Options(target=GPU))
     assert "8 threads a row" in found.report.kernels[0].detail
     assert_rejected(found, PART_MUTANTS[name])

@@ -19,10 +19,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from cases import BY_KEY, Case
-from gpu import Bench, compile_ahead
+from cases import BY_KEY, Array, Case
+from gpu import Bench, compile_ahead, one_line
 from make_performance import PROGRAMS, is_behind
-from measuring import Clock, poisoned, random_inputs
+from measuring import Clock, random_inputs
 from results import conditions, write_json
 
 WIDTHS = (
@@ -39,49 +39,38 @@ def at(program: str, width: int) -> Case:
     return dataclasses.replace(BY_KEY[program], round=sizes, pieces=1 if width > 100000 else 8)
 
 
-def inputs_of(bench: Bench, case: Case) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[Any, ...]]:
-    """The case's arrays, its inputs, its outputs, and what a call of the kernel takes."""
-    kernel = bench.kernel(case)
-    arrays = case.arrays(kernel, "round")
-    inputs = {**random_inputs(arrays, bench.device), **case.scalars}
-    held = poisoned(arrays, bench.device)
-    return arrays, inputs, held, tuple(held.get(p.name, inputs.get(p.name)) for p in kernel.signature.parameters)
-
-
-def compile_part(bench: Bench, pairs: list[tuple[str, int]]) -> None:
-    """Have torch.compile fill its cache with those programs."""
-    from peers import PEERS as MAKERS
-
-    for program, width in pairs:
-        case = at(program, width)
-        arrays, inputs, _, _ = inputs_of(bench, case)
-        MAKERS["torch.compile"](case, arrays, inputs).call()
-        bench.tidy()
-
-
-def measure(bench: Bench, program: str, width: int, peers: tuple[str, ...]) -> dict[str, Any]:
-    """One row: milliseconds of the copy, loopfuse, the same with the hardware's approximations, and the peers."""
-    case = at(program, width)
-    row: dict[str, Any] = {"program": program, "width": width, "peers": {}}
-    try:
-        bench.time_width(case, row)
-        arrays, inputs, _, _ = inputs_of(bench, case)
-    except Exception as error:  # one row must not cost the others
-        return {**row, "failed": f"{type(error).__name__}: {error}"[:200]}
-    for name in peers:
-        found = bench._time_peer(case, arrays, inputs, name)
-        if found is not None:
-            row["peers"][name] = found
-        bench.tidy()
-    return row
-
-
 class Widths(Bench):
     """The bench of `gpu.py`, for rows that are no rows of its table."""
 
-    def time_width(self, case: Case, row: dict[str, Any]) -> None:
-        """Fill a row with what the bench measures of a case."""
-        self._time(case, "round", row)
+    def given(self, case: Case) -> tuple[tuple[Array, ...], dict[str, Any]]:
+        """The case's arrays, and fresh inputs."""
+        arrays = case.arrays(self.kernel(case), "round")
+        return arrays, {**random_inputs(arrays, self.device), **case.scalars}
+
+    def compile_part(self, pairs: list[tuple[str, int]]) -> None:
+        """Have torch.compile fill its cache with those programs."""
+        from peers import PEERS as MAKERS
+
+        for program, width in pairs:
+            case = at(program, width)
+            MAKERS["torch.compile"](case, *self.given(case)).call()
+            self.tidy()
+
+    def measure(self, program: str, width: int, peers: tuple[str, ...]) -> dict[str, Any]:
+        """One row: milliseconds of the copy, loopfuse, the same with the hardware's approximations, and the peers."""
+        case = at(program, width)
+        row: dict[str, Any] = {"program": program, "width": width, "peers": {}}
+        try:
+            self._time(case, "round", row)
+            arrays, inputs = self.given(case)
+        except Exception as error:  # one row must not cost the others
+            return {**row, "failed": one_line(error)}
+        for name in peers:
+            found = self._time_peer(case, arrays, inputs, name)
+            if found is not None:
+                row["peers"][name] = found
+            self.tidy()
+        return row
 
 
 def line(row: dict[str, Any]) -> str:
@@ -114,7 +103,7 @@ def main() -> int:
     bench = Widths(None, "cuda", deadline, Clock("cuda", RUNS))
     if given.compile_part:
         part, of = map(int, given.compile_part.split("/"))
-        compile_part(bench, pairs[part::of])
+        bench.compile_part(pairs[part::of])
         return 0
     import torch
 
@@ -133,7 +122,7 @@ def main() -> int:
             break
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rows.append(measure(bench, program, width, peers))
+            rows.append(bench.measure(program, width, peers))
         bench.tidy()
         print(line(rows[-1]), flush=True)
         if given.json:

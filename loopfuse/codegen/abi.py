@@ -49,7 +49,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.price import launch_prices
-from loopfuse.tree.rewrite import maps, running
+from loopfuse.tree.rewrite.numbers import as_numbers
 
 
 def not_lowered(what: str) -> LimitError:
@@ -388,7 +388,7 @@ def build_manifest(
 ) -> dict[str, Any]:
     """The manifest of `base.artifact` for `tree`. `asked`: the bytes of shared memory that launches
     have to ask for, by name (`shared_memory.placed_in`); code declares the others."""
-    tree = running.as_numbers(maps.as_numbers(tree))
+    tree = as_numbers(tree)
     parameters: list[dict[str, Any]] = []
     for param in kernel.params:
         match param:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import map_expr, substitute, walk_expr
+from loopfuse.lang.walk import loads, map_expr, substitute, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
     RESIDENT,
@@ -91,6 +91,12 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return places
         case Combine() | Barrier() | Arrive() | Running():
             return ()
+
+
+def touched_by(node: TreeNode) -> set[str]:
+    """The buffers that `node` itself names."""
+    found = {load.array for expr in node_expressions(node) for load in loads(expr)}
+    return found | {node.buffer} if isinstance(node, Combine | Scan) else found
 
 
 def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -> tuple[TreeNode, ...]:

@@ -68,7 +68,7 @@ from loopfuse.tree.looptree import (
     Shared,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.rewrite import maps, running
+from loopfuse.tree.rewrite.numbers import as_numbers
 
 
 def emit_module(
@@ -83,7 +83,7 @@ def emit_module(
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
     after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
     """
-    tree = running.as_numbers(maps.as_numbers(tree))
+    tree = as_numbers(tree)
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}

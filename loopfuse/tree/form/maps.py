@@ -22,7 +22,7 @@ from loopfuse.tree.looptree import (
     Scan,
     TreeNode,
 )
-from loopfuse.tree.walk import node_expressions, walk_nodes
+from loopfuse.tree.walk import touched_by, walk_nodes
 
 
 def maps_fault(tree: LoopTree) -> str:
@@ -35,7 +35,7 @@ def maps_fault(tree: LoopTree) -> str:
     factors = {buffer.factors for buffer in tree.buffers} - {""}
     for launch in tree.launches:
         for node in walk_nodes(launch.body):
-            touched = _touched(node)
+            touched = touched_by(node)
             if not touched.isdisjoint(factors):
                 return f"{sorted(touched & factors)[0]} holds factors of maps, which no node names"
             if not all(_is_allowed(node, touched, maps)):
@@ -49,12 +49,6 @@ def _has_factors(buffer: Buffer, buffers: dict[str, Buffer]) -> bool:
         return False
     is_own = not (buffer.argument or buffer.zeroed or buffer.turns or buffer.array)
     return is_own and isinstance(buffer.home, Register | Global) and buffer.dtype is not DType.BOOL
-
-
-def _touched(node: TreeNode) -> set[str]:
-    if isinstance(node, Combine | Scan):
-        return {node.buffer}
-    return {load.array for expr in node_expressions(node) for load in loads(expr)}
 
 
 def _is_allowed(node: TreeNode, touched: set[str], maps: set[str]) -> Iterator[bool]:

@@ -30,7 +30,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.terms import factor, other_of, term, with_zero
-from loopfuse.tree.walk import node_expressions, walk_nodes
+from loopfuse.tree.walk import bodies, touched_by, walk_nodes
 
 RUNS = (Where.SERIAL, Where.UNROLLED, Where.VECTOR)
 OWN = {"max": 1, "min": 1, "sum": 3}
@@ -80,7 +80,7 @@ class _Running:
         """Nobody else touches what tells the passes apart."""
         inside = {id(each) for each in walk_nodes(self.body)}
         for node in walk_nodes(tuple(self.launch)):
-            if id(node) not in inside and _touched(node) & self.own:
+            if id(node) not in inside and touched_by(node) & self.own:
                 return "what sums were scaled by is read or written elsewhere"
         return ""
 
@@ -111,7 +111,7 @@ class _Running:
         if any(self._updates(each) for each in (*between, *behind)) or not all(isinstance(each, Combine) for each in behind):
             return "nothing is added once the reference is combined"
         made = [each for each in walk_nodes(tuple(between)) if not self._is_start(each)]
-        if any(not isinstance(each, Compute | Combine | Guard) or _touched(each) & (self.own | self.sums) for each in made):
+        if any(not isinstance(each, Compute | Combine | Guard) or touched_by(each) & (self.own | self.sums) for each in made):
             return "the result is made of the reference alone"
         return self.finish(self.body[last[0]])
 
@@ -147,7 +147,7 @@ class _Running:
         if not middles:
             if any(isinstance(each, Compute) and self._updates(each) for each in nodes):
                 return "updates stand around no rescale"
-            inside = (body for each in nodes if isinstance(each, Loop | Guard) for body in _inside(each))
+            inside = (body for each in nodes if isinstance(each, Loop | Guard) for body in bodies(each))
             return next((fault for body in inside if (fault := self.parts(body))), "")
         if len(middles) > 1:
             return "a part of the pass has one rescale"
@@ -168,7 +168,7 @@ class _Running:
     def _kind(self, node: TreeNode) -> str:
         """What a node of the body is: an update of the reference, or of a sum; something else that touches them, but for what they begin from; or
         none of this."""
-        if isinstance(node, Rescale | Combine) or self._is_start(node) or not _touched(node) & {self.one.reference.array, *self.own, *self.sums}:
+        if isinstance(node, Rescale | Combine) or self._is_start(node) or not touched_by(node) & {self.one.reference.array, *self.own, *self.sums}:
             return ""
         if isinstance(node, Compute) and node.predicate is None and node.target in loads(node.value):
             if node.target == self.one.reference:
@@ -202,15 +202,6 @@ class _Running:
 
     def _is_own(self, value: Expr) -> bool:
         return not {load.array for load in loads(value)}.isdisjoint({self.one.reference.array, *self.own, *self.sums})
-
-
-def _touched(node: TreeNode) -> set[str]:
-    found = {load.array for expr in node_expressions(node) for load in loads(expr)}
-    return found | {node.buffer} if isinstance(node, Combine) else found
-
-
-def _inside(node: Loop | Guard) -> tuple[Sequence[TreeNode], ...]:
-    return (node.body,) if isinstance(node, Loop) else (node.then, node.otherwise)
 
 
 @dataclass(frozen=True, slots=True)

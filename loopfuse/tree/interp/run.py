@@ -64,8 +64,8 @@ from loopfuse.tree.looptree import (
     owns_lane,
     strip_of,
 )
-from loopfuse.tree.rewrite import maps, running
 from loopfuse.tree.rewrite.collapse import as_one
+from loopfuse.tree.rewrite.numbers import as_numbers
 from loopfuse.tree.walk import node_expressions, resolve_resident, split_chain, walk_nodes
 
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
@@ -93,7 +93,7 @@ def run_tree(
     """
     if tree.resident is not None:
         tree = resolve_resident(tree, tree.resident if resident is None else Const(resident, DType.BOOL))
-    tree = running.as_numbers(maps.as_numbers(as_one(tree)))
+    tree = as_numbers(as_one(tree))
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):
         storage = {

@@ -28,12 +28,12 @@ Rescale and of the updates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Select
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import loads, map_expr, substitute
+from loopfuse.lang.walk import loads, map_expr
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -47,7 +47,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.rewrite.terms import distance, other_of
-from loopfuse.tree.walk import bodies, map_expressions, map_nodes, walk_nodes
+from loopfuse.tree.walk import bodies, map_expressions, map_nodes, walk_nodes, with_new_loops
 
 
 def has_running(tree: LoopTree) -> bool:
@@ -123,7 +123,7 @@ def _to_mean(node: Rescale) -> tuple[TreeNode, ...]:
     if not node.last:
         zero = Const(0.0, dtype)
         to = Select(Compare("eq", count, zero), zero, Binary("div", node.reference, count, dtype), dtype)
-    # `before` and `linear` are read before they change; the distance goes where `seen` was until it is added again.
+    # Each line reads what those behind it change.
     away = Binary("sub", to, seen, dtype)
     twice = Binary("mul", Const(2.0, dtype), linear, dtype)
     more = Binary("mul", away, Binary("sub", Binary("mul", before, away, dtype), twice, dtype), dtype)
@@ -149,7 +149,7 @@ def _two_passes(node: Running) -> tuple[TreeNode, ...]:
     def change(expr: Expr) -> Expr:
         return map_expr(lambda part: one.result if isinstance(part, Load) and part.array == one.seen.array else part, expr)
 
-    return (*first, *_renamed(map_expressions(again, change), {}))
+    return (*first, *with_new_loops(map_expressions(again, change), lambda var: f"{var}.again"))
 
 
 def _without(nodes: Sequence[TreeNode], names: set[str]) -> tuple[TreeNode, ...]:
@@ -171,23 +171,6 @@ def _without(nodes: Sequence[TreeNode], names: set[str]) -> tuple[TreeNode, ...]
                 out += [replace(node, then=ways[0], otherwise=ways[1])] if any(ways) else []
             case _:
                 out.append(node)
-    return tuple(out)
-
-
-def _renamed(nodes: Sequence[TreeNode], names: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
-    """The nodes with other names for the variables of loops: no two loops of a tree have the same."""
-    out: list[TreeNode] = []
-    for node in nodes:
-        match node:
-            case Loop(var=var, lower=lower, upper=upper, body=body):
-                ends = {"lower": substitute(lower, names), "upper": substitute(upper, names)}
-                new = f"{var}.again"
-                out.append(replace(node, var=new, body=_renamed(body, {**names, var: Iter(new)}), **ends))
-            case Guard(condition=condition, then=then, otherwise=otherwise):
-                ways = _renamed(then, names), _renamed(otherwise, names)
-                out.append(replace(node, condition=substitute(condition, names), then=ways[0], otherwise=ways[1]))
-            case _:
-                out += map_expressions((node,), lambda expr: substitute(expr, names))
     return tuple(out)
 
 

@@ -73,29 +73,22 @@ def _is_updates(one: Pass) -> bool:
 def _reference(one: Pass, other: Pass, between: tuple[TreeNode, ...]) -> tuple[Update, Load] | None:
     """The value of the one pass that each sum of the other depends on, and what it does; None where that is of no form that can be corrected."""
     made = [node.target for node in between if isinstance(node, Compute)]
+    added = [value for node in other.nodes if (value := other_of(node, "add")) is not None]
+    if len(added) < len(other.updates) or any(each.op != "sum" or not each.whole for each in other.updates):
+        return None
     for node, update in zip(one.nodes, one.updates, strict=True):
-        op = "add" if update.op == "sum" else update.op
-        taken = other_of(node, op)
-        if taken is None or not update.whole or not update.target.dtype.is_float or op not in ("add", "max", "min"):
+        is_sum = update.op == "sum"
+        taken = other_of(node, "add" if is_sum else update.op)
+        if taken is None or not update.whole or not update.target.dtype.is_float or update.op not in ("sum", "max", "min"):
             continue
-        results = made if op == "add" else [update.target]
-        for result in results:
-            terms = [_term(each, result, update.op) for each in other.nodes]
-            is_own = all(each.op == "sum" and each.whole and each.target.dtype is update.target.dtype is result.dtype for each in other.updates)
+        for result in made if is_sum else [update.target]:
+            terms = [term(value, result, update.op) for value in added]
             alike = all(found is not None and is_alike(found, taken) for found in terms)
-            if is_own and alike and (len(terms) == 1 if op == "add" else len({_power(each, result) for each in other.nodes}) == 1):
+            types = {result.dtype, *(each.target.dtype for each in other.updates)}
+            is_one = len(added) == 1 if is_sum else len({exponential(value, result) for value in added}) == 1
+            if alike and is_one and types == {update.target.dtype}:
                 return update, result
     return None
-
-
-def _term(node: TreeNode, result: Load, op: str) -> Expr | None:
-    added = other_of(node, "add")
-    return None if added is None else term(added, result, op)
-
-
-def _power(node: TreeNode, result: Load) -> Expr | None:
-    added = other_of(node, "add")
-    return None if added is None else exponential(added, result)
 
 
 def factor_of(node: TreeNode, seen: Load, was: Load, now: Load, op: str) -> Expr | None:
